@@ -232,3 +232,31 @@ func TestAPanicOfABodyIsNoFaultOfTheEndpoint(t *testing.T) {
 		t.Error("the endpoint is suspected")
 	}
 }
+
+// A defect in what opens a connection is a failure of that connection. The endpoint does not count as one that hangs for ever.
+func TestAPanicWhileAConnectionHangsLeavesNothing(t *testing.T) {
+	for name, way := range ways(t) {
+		t.Run(name, func(t *testing.T) {
+			dead, good := backendFor(t, name), backendFor(t, name)
+			panicNow := make(chan struct{})
+			dial := func(ctx context.Context, address string) (net.Conn, error) {
+				if address == dead {
+					<-panicNow
+					panic("a defect")
+				}
+				return dialTCP(ctx, address)
+			}
+			reporter, doing := reported()
+			s := serving(t, Options{Dial: dial, DialPatience: 10 * time.Millisecond, DialTimeout: time.Minute, Panics: reporter}, dead, good)
+			eventually(t, "a connection hangs", func() bool {
+				if reached, err := way(s); err != nil || reached != good {
+					t.Fatalf("reached %q: %v", reached, err)
+				}
+				return s.at(dead).hanging.Load() > 0
+			})
+			close(panicNow)
+			told(t, doing, "connect to an endpoint")
+			eventually(t, "no connection hangs any more", func() bool { return s.at(dead).hanging.Load() == 0 && !s.at(dead).kept.Load() })
+		})
+	}
+}

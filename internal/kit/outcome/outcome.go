@@ -19,6 +19,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/health"
+	"github.com/slipway-dev/slipway/internal/redact"
 )
 
 // Kind is the policy of an error.
@@ -349,12 +350,13 @@ func causeText(cause metav1.StatusCause, name func(field string) string) string 
 	return name(cause.Field) + ": " + said
 }
 
-// oneLine has a message of several lines in one, as conditions have it.
+// oneLine has a message of several lines in one, as conditions have it. A webhook may quote what it refuses: what of that is a
+// secret is known only as long as it has its lines.
 func oneLine(text string) string {
 	if !strings.ContainsAny(text, "\n\r\t") {
 		return text
 	}
-	return strings.Join(strings.Fields(text), " ")
+	return strings.Join(strings.Fields(redact.Clean(text)), " ")
 }
 
 func text(err error) string {

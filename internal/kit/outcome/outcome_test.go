@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -210,6 +211,22 @@ func TestTheSoonestLookThatWasAskedForCounts(t *testing.T) {
 		recheck.After(step.asked)
 		if recheck.In() != step.want {
 			t.Errorf("asked for %v: in %v, want %v", step.asked, recheck.In(), step.want)
+		}
+	}
+}
+
+// A webhook may quote what it refuses. What is a secret is seen from the lines around it, so it is hidden before they are joined.
+func TestASecretThatAnAnswerQuotesIsHidden(t *testing.T) {
+	const quoted = "admission webhook \"x\" denied the request:\npassword: |\n  correct-horse-battery\nother: x"
+	for name, err := range map[string]error{
+		"forbidden": apierrors.NewForbidden(deployments, "shop", errors.New(quoted)),
+		"invalid": apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "shop", field.ErrorList{
+			field.Invalid(field.NewPath("spec"), "x", quoted),
+		}),
+	} {
+		got := outcome.Classify("Deployment \"shop\"", err)
+		if message := got.Trouble().Message; strings.Contains(message, "horse") || strings.Contains(message, "\n") || !strings.Contains(message, "denied the request") {
+			t.Errorf("%s: %q", name, message)
 		}
 	}
 }

@@ -49,10 +49,10 @@ func Refused(ctx context.Context, live client.Reader, job *batchv1.Job, seen *mo
 	if newest == nil {
 		return again
 	}
-	trouble := health.JobRefused(job.Name, text.Cut(text.Printable(newest.Message), MaxMessage)).Trouble()
+	trouble := health.JobRefused(job.Name, text.Cut(text.Printable(redact.Clean(newest.Message)), MaxMessage)).Trouble()
 	// The fields are those of a WebApp, in the words of package health. A Job has one pod.
 	ours := strings.NewReplacer(" (spec.replicas)", "", "(spec.resources.", "(spec.mover.resources.", ", spec.resources.", ", spec.mover.resources.")
-	trouble.Message = redact.Clean(ours.Replace(trouble.Message))
+	trouble.Message = ours.Replace(trouble.Message)
 	if root && health.ViolatesPodSecurity(newest.Message) {
 		trouble.Message += " (spec.mover.runAs"
 		if whose != "" {
