@@ -13,12 +13,14 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 	"github.com/slipway-dev/slipway/internal/kit/blocker"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/podevents"
 	"github.com/slipway-dev/slipway/internal/kit/refusal"
 	"github.com/slipway-dev/slipway/internal/kit/status"
+	"github.com/slipway-dev/slipway/internal/kit/workload"
 )
 
 // Memory bounds what a reconciler remembers of its objects: entries of about 200 bytes.
@@ -113,6 +115,19 @@ func (t *Tools) Forget(ctx context.Context, key types.NamespacedName) (ctrl.Resu
 	t.Blockers.Keep(ctx, key, nil)
 	t.Refusals.Forget(ctx, key)
 	return t.conflicts.Result(key, nil, 0)
+}
+
+// LookAgain finds what is left today of what refuses the pods of a Deployment, and whether it was looked for. It is not of a Deployment
+// that is somebody else's, or that is left as it is: nothing of it is to be changed.
+func (t *Tools) LookAgain(ctx context.Context, owner client.Object, w workload.Workload, asItIs bool, recheck *outcome.Recheck) (bool, *health.Refusal) {
+	key := client.ObjectKeyFromObject(owner)
+	if asItIs || !t.Applier.Ours(owner, w.Deployment) {
+		t.Refusals.Forget(ctx, key)
+		return false, nil
+	}
+	w, again := t.Refusals.Look(ctx, key, w)
+	recheck.After(again.In())
+	return w.Looked, w.Refusal
 }
 
 // Conclude ends a reconcile. It watches what is in the way, has the status written, and makes the result of what went wrong.

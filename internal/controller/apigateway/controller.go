@@ -124,7 +124,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	s.err = errors.Join(s.err, r.releaseHosts(ctx, s))
 	r.askPods(ctx, s)
 	r.listen(ctx, s)
-	r.lookAgain(ctx, s)
+	s.looked, s.refusal = r.kit.LookAgain(ctx, s.gateway, s.workload(), false, &s.recheck)
 	s.judgePods(r.kit.Clock.Now())
 	s.judgeRoutes()
 	return r.kit.Conclude(ctx, req.NamespacedName, s.err, &s.recheck, func() error {
@@ -163,18 +163,6 @@ func (r *Reconciler) askPods(ctx context.Context, s *scope) {
 		s.answers[pod.UID] = r.replicas.Answer(key, pod.UID)
 	}
 	r.replicas.Standby(key, s.standby())
-}
-
-// lookAgain finds what is left today of what refuses pods.
-func (r *Reconciler) lookAgain(ctx context.Context, s *scope) {
-	key := client.ObjectKeyFromObject(s.gateway)
-	if !r.kit.Applier.Ours(s.gateway, s.deployment) {
-		r.kit.Refusals.Forget(ctx, key)
-		return
-	}
-	w, again := r.kit.Refusals.Look(ctx, key, s.workload())
-	s.looked, s.refusal = w.Looked, w.Refusal
-	s.recheck.After(again.In())
 }
 
 // listen reads the events of pods whose status does not say what keeps them from serving.

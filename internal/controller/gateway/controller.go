@@ -132,7 +132,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	r.askPods(ctx, s)
 	r.listen(ctx, s)
-	r.lookAgain(ctx, s)
+	s.looked, s.refusal = r.kit.LookAgain(ctx, s.gateway, s.workload(), false, &s.recheck)
 	s.judgePods()
 	s.judgeRollout(r.kit.Clock.Now())
 	return r.kit.Conclude(ctx, req.NamespacedName, s.err, &s.recheck, func() error { return r.writeStatuses(ctx, s) })

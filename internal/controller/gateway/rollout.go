@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
@@ -52,18 +51,6 @@ func (s *scope) minReplicas() int32 {
 func (r *Reconciler) listen(ctx context.Context, s *scope) {
 	said, again := r.kit.Events.Listen(ctx, s.judgedPods(), false)
 	s.events = said
-	s.recheck.After(again.In())
-}
-
-// lookAgain finds what is left today of what refuses pods.
-func (r *Reconciler) lookAgain(ctx context.Context, s *scope) {
-	key := client.ObjectKeyFromObject(s.gateway)
-	if !r.kit.Applier.Ours(s.gateway, s.deployment) {
-		r.kit.Refusals.Forget(ctx, key)
-		return
-	}
-	w, again := r.kit.Refusals.Look(ctx, key, s.workload())
-	s.looked, s.refusal = w.Looked, w.Refusal
 	s.recheck.After(again.In())
 }
 

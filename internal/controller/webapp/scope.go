@@ -77,7 +77,7 @@ type scope struct {
 	// Set by applyChildren.
 	drifted bool
 
-	// looked tells that what refuses pods was looked at again, and refusal is what is left of it, or nil. Set by lookAgain.
+	// looked tells that what refuses pods was looked at again, and refusal is what is left of it, or nil. Set by kit.LookAgain.
 	looked  bool
 	refusal *health.Refusal
 
