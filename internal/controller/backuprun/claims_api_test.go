@@ -143,7 +143,6 @@ func TestWhatRefusesThePodOfARunIsTold(t *testing.T) {
 			f := newFixture(t, func(b *slipwayv1alpha1.Backup) {
 				b.Spec.Mover = &slipwayv1alpha1.BackupMover{RunAs: slipwayv1alpha1.MoverRoot}
 			})
-			f.create(f.secret("shop-encryption", "password"))
 			run := f.run("by-hand")
 			job := f.job(run.Name + "-0-1")
 			f.create(&corev1.Event{
