@@ -3,6 +3,7 @@
 package truth
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/testing/livecluster"
 	"github.com/slipway-dev/slipway/internal/testing/livetest"
 	"github.com/slipway-dev/slipway/internal/testing/truth"
 )
@@ -28,6 +30,13 @@ import (
 // goal is how long after the cluster status may know that something is wrong, and that it
 // is over.
 const goal = 2 * time.Second
+
+const (
+	// skew is how much later than one watch another may show what has happened at the same time.
+	skew = time.Second
+	// catchUp is how long a watch is waited for that is behind.
+	catchUp = 5 * time.Second
+)
 
 // fault is one way in which an object is not as its spec says.
 type fault struct {
@@ -133,9 +142,7 @@ func try(t *testing.T, name string, fault fault) {
 	f.Patience = 40 * time.Second
 	told := f.subject.First(begun, fault.says[0].condition+" "+fault.says[0].reason, f.claims(fault.says))
 	if fault.known != nil {
-		if known = livetest.Earliest(begun, fault.known, f.seen...); known.IsZero() {
-			t.Fatal("the cluster has never seen what status says")
-		}
+		known = f.shown(begun, "what status says", fault.known)
 	}
 	result := result{name: name, subject: kindOf(fault.subject), told: f.late(told.At, known, "told"), message: f.message(told.Object)}
 	if fault.answer != "" {
@@ -154,11 +161,7 @@ func try(t *testing.T, name string, fault fault) {
 		mended := time.Now()
 		fault.mend(f)
 		cleared := f.subject.First(mended, "ready again", f.isFine)
-		good := mended
-		if fault.good != nil {
-			good = livetest.LatestBefore(mended, cleared.At.Add(goal), fault.good, f.seen...)
-		}
-		late := f.late(cleared.At, good, "cleared")
+		late := f.late(cleared.At, f.over(mended, cleared.At), "cleared")
 		result.cleared = &late
 	}
 	f.wasTruthful(begun)
@@ -269,9 +272,41 @@ func (f *trial) message(object client.Object) string {
 	return is.Message
 }
 
-// late is how long after the cluster status knew.
+// shown returns when the cluster first showed what matches, which status has said. The watch that shows it may be behind.
+func (f *trial) shown(since time.Time, what string, matches func(client.Object) bool) time.Time {
+	f.Helper()
+	waiting := *f.Fixture
+	waiting.Patience = catchUp
+	return waiting.Earliest(since, what, matches, f.seen...)
+}
+
+// over returns when the cluster last showed, after the mend, that the fault is over. The watch that shows it may be behind the
+// subject's. Where the cluster has shown it all the time, it is over from the mend on.
+func (f *trial) over(mended, cleared time.Time) time.Time {
+	f.Helper()
+	if f.fault.good == nil {
+		return mended
+	}
+	good := mended
+	err := livecluster.Eventually(f.Context(), skew, func() error {
+		good = livetest.LatestBefore(mended, cleared.Add(skew), f.fault.good, f.seen...)
+		if good.Equal(mended) {
+			return errors.New("no watch has shown it since the mend")
+		}
+		return nil
+	})
+	if err != nil && !livetest.Shows(f.fault.good, f.seen...) {
+		f.Errorf("it says that all is well, and the cluster does not show it: %v", err)
+	}
+	return good
+}
+
+// late is how long after the cluster status knew. It cannot know before.
 func (f *trial) late(said, known time.Time, what string) time.Duration {
 	f.Helper()
+	if early := known.Sub(said); early > skew {
+		f.Errorf("it was %s %v before the cluster knew: known is not what it is told by", what, early.Round(time.Millisecond))
+	}
 	late := max(0, said.Sub(known))
 	if late > goal {
 		f.Errorf("it was %s %v after the cluster knew, want at most %v", what, late.Round(time.Millisecond), goal)
@@ -290,13 +325,10 @@ func (f *trial) answered(begun, known time.Time) client.Object {
 		object := f.isSubject(s)
 		return object != nil && truth.Observed(object) && says.check(object, names) == nil
 	})
-	written := livetest.Earliest(begun, func(o client.Object) bool {
+	written := f.shown(begun, "an event with "+f.fault.answer, func(o client.Object) bool {
 		event, ok := o.(*corev1.Event)
 		return ok && strings.Contains(event.Message, f.fault.answer)
-	}, f.seen...)
-	if written.IsZero() {
-		f.Fatalf("no event has ever said %q", f.fault.answer)
-	}
+	})
 	// The first failure is written before the pod is unready, and asks for nothing yet.
 	after := max(0, written.Sub(known))
 	if late, most := told.At.Sub(known.Add(after)), goal+after/2; late > most {

@@ -75,9 +75,21 @@ func (r *Record) All() []Sighting {
 	return slices.Clone(r.sightings)
 }
 
-// Earliest returns when one of the records first showed an object that matches, from the
-// given time on; zero where none did.
-func Earliest(since time.Time, matches func(client.Object) bool, records ...*Record) (first time.Time) {
+// Earliest waits until one of the records shows an object that matches, from the given time on, and returns when the first one
+// did. What one watch has shown, another may show a little later: to look once is not enough.
+func (f *Fixture) Earliest(since time.Time, what string, matches func(client.Object) bool, records ...*Record) time.Time {
+	f.Helper()
+	var first time.Time
+	f.Eventually(func() error {
+		if first = earliest(since, matches, records); first.IsZero() {
+			return fmt.Errorf("no watch has shown: %s", what)
+		}
+		return nil
+	})
+	return first
+}
+
+func earliest(since time.Time, matches func(client.Object) bool, records []*Record) (first time.Time) {
 	for _, r := range records {
 		for _, s := range r.All() {
 			if !s.At.Before(since) && s.Event != watch.Deleted && matches(s.Object) && (first.IsZero() || s.At.Before(first)) {
@@ -86,6 +98,22 @@ func Earliest(since time.Time, matches func(client.Object) bool, records ...*Rec
 		}
 	}
 	return first
+}
+
+// Shows reports whether an object matches as one of the records has last shown it.
+func Shows(matches func(client.Object) bool, records ...*Record) bool {
+	for _, r := range records {
+		matched := map[string]bool{}
+		for _, s := range r.All() {
+			matched[s.Object.GetName()] = s.Event != watch.Deleted && matches(s.Object)
+		}
+		for _, is := range matched {
+			if is {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // LatestBefore returns when one of the records last changed to an object that matches, of
