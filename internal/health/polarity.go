@@ -259,7 +259,7 @@ func Phases() []PhaseWords {
 			"pending", "creating", "provisioning", "progressing", "inprogress", "initializing", "initialising", "starting", "updating", "upgrading",
 			"reconciling", "deploying", "installing", "scaling", "waiting", "queued", "restarting", "deleting", "terminating", "migrating", "restoring",
 			"new", "processing", "planning", "syncing", "notready", "unready", "resizing", "scheduling",
-			"yellow", "reconfiguring", "recovering", "failingover", "promoting", "finalising", "finalizing", "expanding",
+			"yellow", "reconfiguring", "recovering", "failingover", "promoting", "finalising", "finalizing", "expanding", "applyingchanges", "migratingdata",
 		}},
 		{Healthy, []string{
 			"ready", "running", "active", "available", "healthy", "bound", "succeeded", "success", "successful", "complete", "completed", "done",

@@ -29,6 +29,7 @@ func furtherProfiles() []Profile { //nolint:funlen // a table
 	}
 	invalid := map[string]Class{"Invalid": ClassBad, "Orphan": ClassBad, "Failed": ClassBad, "Synced": ClassReady}
 	valid := map[string]Class{"Valid": ClassReady}
+	const contourErrors = `.status.conditions[type="Valid"].errors[]`
 	return []Profile{
 		{Group: "networking.istio.io", MayHaveNoStatus: true},
 		{Group: "security.istio.io", MayHaveNoStatus: true},
@@ -54,6 +55,14 @@ func furtherProfiles() []Profile { //nolint:funlen // a table
 			failedWhen(status("Progressing", "False"), reason("Progressing", "ProgressDeadlineExceeded")),
 			{When: when(is(".spec.replicas", "0"), is(".status.replicas", "0")), State: Healthy, Message: "nothing runs, as spec.replicas says"},
 			{When: when(isUnset(".spec.replicas"), is(".status.replicas", "0"), status("Available", "False")), State: Healthy, Message: "nothing runs"},
+			failedWhen(status("ReplicaFailure", "True")),
+			{
+				When: when(
+					is(".status.replicas", "0"), is(".status.unavailableReplicas", "0"), status("Available", "False"),
+					reason("Progressing", "NewReplicationControllerAvailable"),
+				),
+				State: Progressing, Reason: ReasonNotReady, Message: "its rollout has ended, and no pod has been asked for since",
+			},
 		}},
 		{Group: "capabilities.3scale.net", Conditions: invalid, Rules: []Rule{
 			suspendedWhen(is(".status.state", "suspended")), suspendedWhen(is(".status.developerUserState", "suspended")),
@@ -63,6 +72,9 @@ func furtherProfiles() []Profile { //nolint:funlen // a table
 		{Group: "datadoghq.com", Kinds: []string{"DatadogMetric"}, Conditions: valid},
 		{Group: "projectcontour.io", Conditions: valid, Rules: []Rule{
 			progressingWhen(is(".status.currentStatus", "NotReconciled")),
+			// Who includes and what is included are made in any order: until both are there, both are called invalid.
+			failedWhen(status("Valid", "False"), isNot(contourErrors+".reason", "IncludeNotFound")),
+			{When: when(status("Valid", "False"), is(contourErrors+".reason", "IncludeNotFound")), State: Progressing, Words: contourErrors},
 			healthyWhen(is(".status.currentStatus", "valid"), isUnset(".status.conditions")),
 		}},
 		{Group: "proclaim.dogmatiq.io", Rules: []Rule{
@@ -213,7 +225,7 @@ func kruiseProfiles() []Profile {
 			{When: when(isSet(".status.active")), State: Progressing, Reason: ReasonJobRunning, Message: "a job of it runs"},
 			healthyWhen(isSet(".status.lastScheduleTime")),
 		}},
-		{Group: apps, Kinds: []string{"BroadcastJob"}, Suspended: when(is(".spec.paused", "true"))},
+		{Group: apps, Kinds: []string{"BroadcastJob"}, Suspended: when(is(".spec.paused", "true")), Rules: []Rule{progressingWhen(is(".status.phase", "running"))}},
 		{Group: game, Kinds: []string{"GameServerSet"}, Rules: rules(rolling, Test{Field: ".status.updatedReadyReplicas", Same: ".status.replicas"})},
 		{Group: game, Kinds: []string{"GameServer"}, Rules: []Rule{
 			{When: when(is(`.status.podStatus.conditions[type="KruisePodReady"].status`, "False")), State: Failed, Reason: ReasonNotReady, Message: "its pod is not ready"},

@@ -41,6 +41,11 @@ func workloadProfiles() []Profile { //nolint:funlen // a table
 		{Group: "batch", Kinds: []string{"CronJob"}, Suspended: when(is(".spec.suspend", "true")), Rules: []Rule{
 			{When: when(isSet(".status.active")), State: Progressing, Reason: ReasonJobRunning, Message: "a Job of it runs"},
 			healthyWhen(Test{Field: ".status.lastSuccessfulTime", NotBefore: ".status.lastScheduleTime"}),
+			// A Job that was taken away, and one that has failed, look alike here. The Job itself tells.
+			{
+				When:  when(isSet(".status.lastScheduleTime"), isUnset(".status.lastSuccessfulTime")),
+				State: Unknown, Reason: "NeverSucceeded", Message: "no Job of it has succeeded yet; its Jobs tell whether one has failed",
+			},
 			{
 				When:  when(isSet(".status.lastScheduleTime")),
 				State: Failed, Reason: "LastJobFailed", Message: "the last Job of it has not succeeded",
