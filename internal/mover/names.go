@@ -15,6 +15,8 @@ type Names struct {
 	Place Place
 	// Destination is the field with the place.
 	Destination string
+	// Paths is the field with the paths to copy, or to restore.
+	Paths string
 	// Credentials and Encryption are the Secrets.
 	Credentials, Encryption Named
 }
@@ -36,6 +38,8 @@ func (n Names) Name(trouble *health.Trouble) *health.Trouble {
 		about = n.place()
 	case slipwayv1alpha1.ReasonWrongPassword:
 		about = fmt.Sprintf("Secret %q (%s)", n.Encryption.Name, n.Encryption.Field)
+	case slipwayv1alpha1.ReasonPathNotFound:
+		about = n.Paths
 	default:
 		return trouble
 	}

@@ -10,7 +10,7 @@ import (
 // slipway-backup says what is wrong with a folder or an address. Who reads a status knows objects and fields.
 func TestATroubleNamesTheObjectAndTheField(t *testing.T) {
 	names := Names{
-		Place: Place{Bucket: "copies"}, Destination: "spec.destination",
+		Place: Place{Bucket: "copies"}, Destination: "spec.destination", Paths: "spec.include",
 		Credentials: Named{"bucket", "spec.credentials"}, Encryption: Named{"key", "spec.encryption"},
 	}
 	onClaim := names
@@ -25,6 +25,7 @@ func TestATroubleNamesTheObjectAndTheField(t *testing.T) {
 		"no answer":                {names, slipwayv1alpha1.ReasonUnreachable, `bucket "copies" (spec.destination), with Secret "bucket" (spec.credentials): why`},
 		"no bucket":                {names, slipwayv1alpha1.ReasonDestinationNotFound, `bucket "copies" (spec.destination): why`},
 		"a wrong password":         {names, slipwayv1alpha1.ReasonWrongPassword, `Secret "key" (spec.encryption): why`},
+		"a path that is not there": {names, slipwayv1alpha1.ReasonPathNotFound, `spec.include: why`},
 		"something else":           {names, slipwayv1alpha1.ReasonSourceEmpty, "why"},
 	}
 	for name, tc := range tests {

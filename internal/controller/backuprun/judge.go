@@ -65,6 +65,7 @@ func (r *Reconciler) judge(ctx context.Context, s *scope, now time.Time) {
 func (s *scope) names() mover.Names {
 	return mover.Names{
 		Place: s.place, Destination: "spec.destination of the Backup",
+		Paths:       "spec.include of the Backup",
 		Credentials: mover.Named{Name: s.backup.CredentialsSecret(), Field: "spec.credentials of the Backup"},
 		Encryption:  mover.Named{Name: s.backup.EncryptionSecret(), Field: "spec.encryption of the Backup"},
 	}

@@ -51,6 +51,7 @@ func (r *Reconciler) judge(ctx context.Context, s *scope, now time.Time) {
 func (s *scope) names() mover.Names {
 	return mover.Names{
 		Place: s.origin.place, Destination: s.origin.ofDestination,
+		Paths:       "spec.paths",
 		Credentials: mover.Named{Name: s.origin.credentials, Field: s.origin.ofCredentials},
 		Encryption:  mover.Named{Name: s.origin.encryption, Field: s.origin.ofEncryption},
 	}
