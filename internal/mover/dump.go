@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -217,15 +216,4 @@ func (o *Observation) ofDump(dump corev1.ContainerStatus) {
 			return
 		}
 	}
-}
-
-// namesDump has a message about the user's container of a pod name the fields of a Backup: those that it names are of a WebApp.
-// What the container is called stands at the beginning: after that comes what others wrote.
-func namesDump(pod *corev1.Pod, trouble *health.Trouble) *health.Trouble {
-	const image = "check spec.image"
-	if trouble == nil || trouble.Reason != slipwayv1alpha1.ReasonImageNotFound ||
-		!strings.HasPrefix(trouble.Message, fmt.Sprintf("pod %q init container %q", pod.Name, ContainerDump)) || !strings.HasSuffix(trouble.Message, image) {
-		return trouble
-	}
-	return &health.Trouble{Reason: trouble.Reason, Message: strings.TrimSuffix(trouble.Message, image) + "check spec.dump.image"}
 }

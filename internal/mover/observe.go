@@ -2,6 +2,7 @@ package mover
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -164,8 +165,37 @@ func (o *Observation) evicted(pod *corev1.Pod) {
 // waiting says what keeps a pod from starting.
 func (o *Observation) waiting(pod *corev1.Pod) {
 	if verdict := health.Pod(pod); verdict.State == health.Failed || verdict.Reason == slipwayv1alpha1.ReasonUnschedulable {
-		o.Trouble = namesDump(pod, verdict.Trouble())
+		o.Trouble = namesImage(pod, verdict.Trouble())
 	}
+}
+
+// namesImage has a message about an image of a pod name what asks for it: the fields that it names are of a WebApp. What the
+// container is called stands at the beginning: after that comes what others wrote.
+func namesImage(pod *corev1.Pod, trouble *health.Trouble) *health.Trouble {
+	const image, secrets = "check spec.image", "check spec.imagePullSecrets"
+	switch trouble.Reason {
+	case slipwayv1alpha1.ReasonImageNotFound:
+		if before, found := strings.CutSuffix(trouble.Message, image); found {
+			return &health.Trouble{Reason: trouble.Reason, Message: before + "check " + asksForImage(pod, trouble.Message)}
+		}
+	case slipwayv1alpha1.ReasonImagePullDenied:
+		if before, found := strings.CutSuffix(trouble.Message, secrets); found {
+			return &health.Trouble{Reason: trouble.Reason, Message: before + "check spec.mover.imagePullSecrets"}
+		}
+	}
+	return trouble
+}
+
+// asksForImage is the field, or the option of the operator, with the image of the container that a message begins with.
+func asksForImage(pod *corev1.Pod, message string) string {
+	for container, field := range map[string]string{ContainerDump: "spec.dump.image", string(StepCommand): "spec.verify.drill.image"} {
+		for _, sort := range []string{"container", "init container"} {
+			if strings.HasPrefix(message, fmt.Sprintf("pod %q %s %q", pod.Name, sort, container)) {
+				return field
+			}
+		}
+	}
+	return "--backup-image of the operator"
 }
 
 func (o *Observation) fail(reason, message string) Observation {

@@ -143,6 +143,30 @@ func TestWhatAJobHasComeTo(t *testing.T) {
 	}
 }
 
+// A Backup has other fields for images than what the words about pods are made for.
+func TestAnImageThatCannotBePulledIsToldWithItsField(t *testing.T) {
+	for name, tc := range map[string]struct{ container, says, reason, want string }{
+		"of a dump":             {ContainerDump, "no/such:1: not found", "ImageNotFound", "check spec.dump.image"},
+		"of a drill":            {string(StepCommand), "no/such:1: not found", "ImageNotFound", "check spec.verify.drill.image"},
+		"of the mover":          {string(StepSnapshot), "no/such:1: not found", "ImageNotFound", "check --backup-image of the operator"},
+		"that is denied":        {string(StepCommand), "pull access denied, repository does not exist or may require authorization", "ImagePullDenied", "check spec.mover.imagePullSecrets"},
+		"of the mover, refused": {string(StepSnapshot), "pull access denied, repository does not exist or may require authorization", "ImagePullDenied", "check spec.mover.imagePullSecrets"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := aPod(corev1.PodPending, waiting, waiting)
+			pod.Spec.InitContainers = []corev1.Container{{Name: tc.container}}
+			pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{
+				Name: tc.container, Image: "no/such:1",
+				State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: tc.says}},
+			}}
+			got := Observe(aJob(), []corev1.Pod{pod}, []Step{StepSnapshot, StepVerify}).Trouble
+			if got == nil || got.Reason != tc.reason || !strings.HasSuffix(got.Message, tc.want) {
+				t.Errorf("got %+v, want %s: %s", got, tc.reason, tc.want)
+			}
+		})
+	}
+}
+
 // What became of the command of a dump is told by the step that keeps its output, and by the container of the command.
 func TestWhatADumpHasComeTo(t *testing.T) {
 	exit := ended(30, "Error", Result{Command: "snapshot", Kind: "DumpFailed", Message: "the command ended with exit code 1: disk full"})
