@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -212,7 +213,7 @@ func (s *scope) policyLack(policy *graph.GatewayPolicy) *lack {
 		what += ", with what is fetched for auth.jwt.jwksURL or auth.oidc.issuer,"
 	}
 	if lack := s.served.lacking(what, func(one replicaView) bool { return one.routes[digest] }); lack != nil {
-		return lack
+		return cmp.Or(s.served.unfetched(policy), lack)
 	}
 	if lack := s.served.apart(slipwayv1alpha1.ReasonLimitNotShared); lack != nil && policy.SharesLimit {
 		return lack

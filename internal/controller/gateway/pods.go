@@ -3,6 +3,8 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -37,6 +39,8 @@ type replicaView struct {
 	routes    map[string]bool
 	// apart is what it does not share with the others though it should, by reason.
 	apart map[string]string
+	// unfetched is what it could not fetch for GatewayPolicies, by their names.
+	unfetched map[string]revision.Problem
 }
 
 // judgePods looks at what the pods that are ready say.
@@ -51,7 +55,7 @@ func (s *scope) judgePods() {
 }
 
 func judge(gateway types.UID, pod *corev1.Pod, answer replica.Answer) replicaView {
-	one := replicaView{pod: pod, listeners: map[revision.ServedListener]bool{}, routes: map[string]bool{}, apart: map[string]string{}}
+	one := replicaView{pod: pod, listeners: map[revision.ServedListener]bool{}, routes: map[string]bool{}, apart: map[string]string{}, unfetched: map[string]revision.Problem{}}
 	switch {
 	case answer.State == replica.Asking:
 		one.asking = true
@@ -76,13 +80,33 @@ func judge(gateway types.UID, pod *corev1.Pod, answer replica.Answer) replicaVie
 		for _, digest := range answer.Document.Routes {
 			one.routes[digest] = true
 		}
-		for _, problem := range answer.Document.Problems {
-			if problem.Reason == slipwayv1alpha1.ReasonLimitNotShared || problem.Reason == slipwayv1alpha1.ReasonAffinityNotShared {
-				one.apart[problem.Reason] = problem.Message
-			}
-		}
+		one.hear(answer.Document.Problems)
 	}
 	return one
+}
+
+// hear keeps those problems that are told of policies.
+func (r *replicaView) hear(problems []revision.Problem) {
+	for _, problem := range problems {
+		switch problem.Reason {
+		case slipwayv1alpha1.ReasonLimitNotShared, slipwayv1alpha1.ReasonAffinityNotShared:
+			r.apart[problem.Reason] = problem.Message
+		case slipwayv1alpha1.ReasonKeysNotFetched, slipwayv1alpha1.ReasonProviderNotFetched:
+			r.unfetched[problem.Name] = problem
+		}
+	}
+}
+
+// unfetched is what the first pod that lacks it could not fetch for a policy, nil where none says so of what the policy names now.
+func (v served) unfetched(policy *graph.GatewayPolicy) *lack {
+	for _, one := range v.replicas {
+		problem := one.unfetched[policy.Name.String()]
+		named := func(address string) bool { return strings.Contains(problem.Message, address) }
+		if slices.ContainsFunc(policy.KeyAddresses(), named) {
+			return &lack{reason: problem.Reason, message: fmt.Sprintf("pod %q: %s", one.pod.Name, problem.Message), passing: true}
+		}
+	}
+	return nil
 }
 
 // confirmSilence returns an error while a pod that does not answer has gone, or gets no requests any more, and the cache does not

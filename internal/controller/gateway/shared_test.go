@@ -69,6 +69,9 @@ func sharingScope(t *testing.T, policies string) *scope {
 			t.Fatal(err)
 		}
 	}
+	in.Authentication = graph.Authenticate(in.GatewayPolicies, func(types.NamespacedName) (map[string][]byte, bool) {
+		return map[string][]byte{"issuer": []byte("https://id.test"), "key": []byte("0123456789abcdef")}, true
+	})
 	s := &scope{gateway: in.Gateway, input: in, graph: graph.Build(in)}
 	document := revision.Document{UID: "edge", View: &revision.View{Current: true}}
 	for _, route := range s.graph.Routes {
@@ -131,6 +134,41 @@ func TestWhatPodsDoNotShareIsToldWhereItWasAskedFor(t *testing.T) {
 	}
 	if len(got) != len(want) {
 		t.Errorf("it says %q", got)
+	}
+}
+
+// A name on the network cannot be looked up: the pods try, and what fails is told of the policy, with the address.
+func TestWhatCannotBeFetchedForAPolicyIsToldOfIt(t *testing.T) {
+	const keys, provider = "auth.jwt.jwksURL: no public keys could be fetched from https://id.test/keys yet",
+		"auth.oidc.issuer: what the provider publishes at https://id.test/.well-known/openid-configuration could not be fetched or used yet"
+	for field, test := range map[string]struct{ auth, reason, message string }{
+		"jwt.jwksURL": {`{jwt: {issuer: id, jwksURL: "https://id.test/keys"}}`, slipwayv1alpha1.ReasonKeysNotFetched, keys},
+		"oidc.issuer": {`{oidc: {issuer: "https://id.test", clientID: a, clientSecretRef: {name: client, key: key}}}`, slipwayv1alpha1.ReasonProviderNotFetched, provider},
+	} {
+		for _, stanza := range []string{"defaults", "overrides"} {
+			t.Run(stanza+" "+field, func(t *testing.T) {
+				s := sharingScope(t, `
+- metadata: {namespace: infra, name: asks, uid: asks}
+  spec: {targetRefs: [{kind: HTTPRoute, name: plain}], `+stanza+`: {auth: `+test.auth+`}}
+`)
+				policy := s.graph.GatewayPolicies[0]
+				if lack := s.policyLack(policy); lack != nil || !policy.Served {
+					t.Fatalf("as long as all is fetched: %+v, served %v (%+v)", lack, policy.Served, policy.Conditions)
+				}
+				second := &s.served.replicas[1]
+				delete(second.routes, s.policyDigest(policy))
+				second.hear([]revision.Problem{{Route: -1, Name: "infra/asks", Reason: test.reason, Message: test.message}})
+				said := livePolicy(policy, s.policyLack(policy))
+				if want := `pod "edge-b": ` + test.message; said.Status != metav1.ConditionFalse || said.Reason != test.reason || said.Message != want {
+					t.Errorf("Live is %s %s: %s, want %s", said.Status, said.Reason, said.Message, want)
+				}
+				// What the pod says of an earlier address is no news of the present one.
+				second.hear([]revision.Problem{{Route: -1, Name: "infra/asks", Reason: test.reason, Message: "from https://earlier.test"}})
+				if said := livePolicy(policy, s.policyLack(policy)); said.Reason != ReasonReplicaBehind {
+					t.Errorf("of an earlier address it says %s: %s", said.Reason, said.Message)
+				}
+			})
+		}
 	}
 }
 
