@@ -94,6 +94,19 @@ func (s *Store) openDatabase(path, mode string) (*database, error) {
 	return &database{name: filepath.Base(path), db: db, conn: conn, statements: map[string]*sql.Stmt{}}, nil
 }
 
+// openReading opens a file of the store once more, to look at it.
+func (s *Store) openReading(name string) (*database, error) {
+	db, err := openReaders(s.path(name))
+	if err != nil {
+		return nil, err
+	}
+	conn, err := db.Conn(s.background)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &database{name: name, db: db, conn: conn, statements: map[string]*sql.Stmt{}}, nil
+}
+
 func (d *database) close() error {
 	for _, statement := range d.statements {
 		_ = statement.Close()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"modernc.org/sqlite"
@@ -100,7 +99,7 @@ func (s *Store) classify(err error, file string) Trouble {
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT:
 		return Corrupt
 	case sqlite3.SQLITE_ERROR:
-		if tellsOfDamage(db.Error()) {
+		if s.isForeign(file) {
 			return Corrupt
 		}
 		return Failed
@@ -121,15 +120,24 @@ func (s *Store) classify(err error, file string) Trouble {
 	}
 }
 
-// tellsOfDamage recognizes damage for which SQLite has no code of its own: a header with a format of the schema that there is not,
-// and a schema without something that every file of the store has. The statements are constant, so it is the file that is wrong.
-func tellsOfDamage(message string) bool {
-	for _, part := range []string{"unsupported file format", "no such table", "no such column", "no such index"} {
-		if strings.Contains(message, part) {
-			return true
-		}
+// isForeign recognizes damage for which SQLite has no code of its own: SQLITE_ERROR is all that it says of a header with a format that
+// there is not, and of a table that is missing. The statements are constant, so the file is looked at, and not the message.
+func (s *Store) isForeign(file string) bool {
+	if file == "" {
+		return false
 	}
-	return false
+	db, err := s.openReading(file)
+	if err != nil {
+		return isPlainError(err)
+	}
+	defer func() { _ = db.close() }()
+	empty, err := checkSchema(s.background, db, schemaOf(file))
+	return empty || errors.Is(err, errDamaged) || isPlainError(err)
+}
+
+func isPlainError(err error) bool {
+	var db *sqlite.Error
+	return errors.As(err, &db) && db.Code()&0xff == sqlite3.SQLITE_ERROR
 }
 
 // tooNewToWrite reports whether the header of a file asks for a later version of SQLite to write it (its "file format write

@@ -112,11 +112,7 @@ func (w *writer) inspect(name string) error {
 		return err
 	}
 	defer func() { _ = db.close() }()
-	schema := daySchema
-	if name == stateFile {
-		schema = stateSchema
-	}
-	if _, err := checkSchema(s.background, db, schema); err != nil {
+	if _, err := checkSchema(s.background, db, schemaOf(name)); err != nil {
 		return err
 	}
 	return (&session{store: s, ctx: s.background, writer: &writer{suspicious: true}}).quickCheck(db)

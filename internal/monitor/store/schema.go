@@ -64,6 +64,14 @@ var daySchema = []string{
 	`CREATE TABLE dictionaries(id INTEGER PRIMARY KEY, content BLOB NOT NULL) STRICT`,
 }
 
+// schemaOf returns the tables that a file of the store has.
+func schemaOf(name string) []string {
+	if name == stateFile {
+		return stateSchema
+	}
+	return daySchema
+}
+
 // create makes the tables of an empty database.
 func create(ctx context.Context, db *database, schema []string) error {
 	return db.transaction(ctx, func() error {

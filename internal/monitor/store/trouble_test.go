@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -668,4 +669,51 @@ func TestADiskThatBecomesReadOnly(t *testing.T) {
 	defer s.Close()
 	same(t, "records", all(t, s, Query{}), h.records)
 	commit(t, s, h.batch(clock.Now(), 10, 10))
+}
+
+// What SQLite calls an error, and no more, is damage where the file is not as the store makes it, whatever the words of the error are.
+func TestDamageIsFoundInTheFileAndNotInWords(t *testing.T) {
+	words := `SELECT value AS "no such table: meta" FROM meta GROUP BY json_extract('unsupported file format', 'no such column')`
+	for name, c := range map[string]struct {
+		spoil, query string
+		offset       int64
+		want         Trouble
+	}{
+		"a sound file, and an error with the words of damage": {query: words, want: Failed},
+		"a sound file, and a table that there never was":      {query: `SELECT 1 FROM "unsupported file format"`, want: Failed},
+		"a table is missing": {spoil: `DROP TABLE minutes`, query: `SELECT n FROM minutes`, want: Corrupt},
+		"an index is missing": {
+			spoil: `DROP INDEX changes_kind`, query: `SELECT n FROM changes INDEXED BY changes_kind`, want: Corrupt,
+		},
+		"a column is missing":                       {spoil: `ALTER TABLE minutes DROP COLUMN hi`, query: `SELECT hi FROM minutes`, want: Corrupt},
+		"the schema has a format that there is not": {offset: 44, query: `SELECT n FROM minutes`, want: Corrupt},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _, _ := filled(t)
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if c.offset > 0 {
+				damage(t, s.path(yesterday), c.offset, 4)
+			}
+			db, err := sql.Open("sqlite", "file:"+s.path(yesterday)+"?mode=rw")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = db.Close() }()
+			if c.spoil != "" {
+				if _, err := db.ExecContext(t.Context(), c.spoil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var value any
+			err = db.QueryRowContext(t.Context(), c.query).Scan(&value)
+			if !isPlainError(err) {
+				t.Fatalf("the error is not one without a code of its own: %v", err)
+			}
+			if got := s.classify(err, yesterday); got != c.want {
+				t.Errorf("%v is %s, want %s", err, got, c.want)
+			}
+		})
+	}
 }
