@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -92,11 +91,13 @@ func judgeRefusal(err error, listing, known bool) finding {
 			found.reason = "it is not served"
 		}
 	case apierrors.IsTooManyRequests(err):
+		// An API server that makes itself ready for a definition that is new or was edited says so with a Status, from behind its
+		// doors. One that is overloaded, or ends, refuses at its doors, without one.
 		found.state = Pending
 		if known {
 			found.state = Behind
 		}
-		if strings.Contains(err.Error(), initializing) {
+		if !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
 			found.pause = soon
 			return found // it asks to wait for a second, and is mostly ready long before
 		}
@@ -106,10 +107,6 @@ func judgeRefusal(err error, listing, known bool) finding {
 	}
 	return found
 }
-
-// initializing is what the API server says when it makes itself ready for a definition that is new or was edited. It is not
-// overloaded then.
-const initializing = "storage is (re)initializing"
 
 const (
 	// expired is why objects are listed when changes are not kept any more.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"testing"
 	"time"
 
@@ -40,7 +41,11 @@ func TestWhatFollowsFromAnError(t *testing.T) {
 		"not served yet":                     {apierrors.NewNotFound(resource, ""), listing, true, Pending, false, soon, false},
 		"not served any more":                {apierrors.NewNotFound(resource, ""), watching, false, Failing, false, soon, false},
 		"busy before":                        {apierrors.NewTooManyRequests("storage is (re)initializing", 1), listing, true, Pending, false, soon, false},
-		"overloaded":                         {apierrors.NewTooManyRequests("too many requests", 1), listing, true, Pending, false, usual, false},
+		"overloaded":                         {refusedAtTheDoor("Too many requests, please try again later."), listing, true, Pending, false, usual, false},
+		"overloaded, in words of others":     {refusedAtTheDoor("storage is (re)initializing"), watching, false, Behind, false, usual, false},
+		"busy, in other words":               {apierrors.NewTooManyRequests("not ready", 1), watching, false, Behind, false, soon, false},
+		"a name like an overload":            {apierrors.NewNotFound(resource, "storage is (re)initializing: too many requests"), listing, true, Pending, false, soon, false},
+		"a conversion that says it is busy":  {apierrors.NewInternalError(errors.New("storage is (re)initializing: too many requests")), watching, false, Failing, false, usual, false},
 		"busy":                               {apierrors.NewTooManyRequests("storage is (re)initializing", 1), watching, false, Behind, false, soon, false},
 		"an error within":                    {apierrors.NewInternalError(errors.New("conversion")), watching, false, Failing, false, usual, false},
 		"the connection is cut":              {io.ErrUnexpectedEOF, watching, false, Behind, false, usual, false},
@@ -61,6 +66,11 @@ func TestWhatFollowsFromAnError(t *testing.T) {
 			}
 		})
 	}
+}
+
+// refusedAtTheDoor is what a client makes of 429 without a Status, as filters of the API server, and proxies, send it.
+func refusedAtTheDoor(said string) error {
+	return apierrors.NewGenericServerResponse(http.StatusTooManyRequests, http.MethodGet, schema.GroupResource{}, "", said, 1, true)
 }
 
 func TestWaitsGrowAndAreBounded(t *testing.T) {

@@ -244,6 +244,16 @@ func (s *fakeServer) count(request string) int {
 	return n
 }
 
+// idle fails while there is a watch.
+func (s *fakeServer) idle() error {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.open > 0 {
+		return fmt.Errorf("%d watches are open", s.open)
+	}
+	return nil
+}
+
 func (s *fakeServer) serve(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	if r.Method == http.MethodPost {
@@ -436,12 +446,7 @@ type fakeStream struct {
 func (f *fakeStream) events(events []fakeEvent) bool {
 	for i := 0; i < len(events); i++ {
 		e := events[i]
-		// An object is sent at the version that was asked for.
-		object := map[string]any{}
-		_ = json.Unmarshal(e.raw, &object)
-		object["apiVersion"] = f.groupVersion
-		raw, _ := json.Marshal(object)
-		frame := fmt.Appendf(nil, `{"type":%q,"object":%s}`+"\n", e.what, raw)
+		frame := f.frame(e)
 		call := f.call
 		call.verb, call.what = "frame", string(e.what)
 		switch f.s.ask(call) {
@@ -449,9 +454,9 @@ func (f *fakeStream) events(events []fakeEvent) bool {
 			_, _ = f.w.Write(append(frame, frame...))
 		case swap:
 			if i+1 < len(events) {
-				events[i], events[i+1] = events[i+1], events[i]
-				i--
-				continue
+				// Both are sent, whatever comes next: nobody could know of a frame that never follows the one it belongs before.
+				frame = append(f.frame(events[i+1]), frame...)
+				i++
 			}
 			_, _ = f.w.Write(frame)
 		case cut:
@@ -475,6 +480,15 @@ func (f *fakeStream) events(events []fakeEvent) bool {
 		}
 	}
 	return true
+}
+
+// frame is what tells of an event. An object is sent at the version that was asked for.
+func (f *fakeStream) frame(e fakeEvent) []byte {
+	object := map[string]any{}
+	_ = json.Unmarshal(e.raw, &object)
+	object["apiVersion"] = f.groupVersion
+	raw, _ := json.Marshal(object)
+	return fmt.Appendf(nil, `{"type":%q,"object":%s}`+"\n", e.what, raw)
 }
 
 func (f *fakeStream) bookmark(version int) bool {

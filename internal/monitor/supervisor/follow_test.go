@@ -70,10 +70,13 @@ func (r *running) halt() {
 	}
 }
 
+// patienceOfTests is longer than a pause of a follower: on a busy machine an answer may come too late once more, and then it waits.
+const patienceOfTests = 2 * maxUsual
+
 // eventually waits until check returns nil.
 func eventually(t testing.TB, check func() error) {
 	t.Helper()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(patienceOfTests)
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -230,6 +233,63 @@ func TestAStartGoesOnWhereTheLastOneEnded(t *testing.T) {
 	}
 	if got := sink.of(kind); len(got.gaps) != 1 || got.events != 3 {
 		t.Errorf("%d gaps, %d events", len(got.gaps), got.events)
+	}
+}
+
+// TestDisorderIsToldAsAGap: two changes come in the wrong order, and then the watch ends. The second one is missing in what was told, also
+// when the monitor is restarted before it has listed the objects, or the sink refuses the list at first.
+func TestDisorderIsToldAsAGap(t *testing.T) {
+	for name, test := range map[string]struct{ restart, refuse bool }{
+		"at once": {}, "after a restart": {restart: true}, "after trouble with the sink": {refuse: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, sink, kind, first := followed(t, "a", "b")
+			first.halt()
+			eventually(t, server.idle)
+			server.put(kind, "n/a", "", `,"spec":{"a":1}`)
+			server.put(kind, "n/b", "", `,"spec":{"a":1}`)
+			faults := []fault{swap, stopWatch}
+			server.setFault(func(call fakeCall) fault {
+				switch {
+				case call.resource != "widgets.example.com":
+				case call.verb == "list" && test.restart:
+					return refuse
+				case call.verb == "frame" && call.what != bookmark && len(faults) > 0:
+					next := faults[0]
+					faults = faults[1:]
+					return next
+				}
+				return none
+			})
+			refusals := 3
+			sink.refuse = func(_ change.Kind, what string) error {
+				if !test.refuse || what != "begin" || refusals == 0 {
+					return nil
+				}
+				refusals--
+				return errRefused
+			}
+			sink.known = []change.Kind{kind}
+			r := run(t, server.access(), sink)
+			if test.restart {
+				eventually(t, func() error {
+					if got := r.coverage(kind); got.State != Failing && got.State != Refused {
+						return fmt.Errorf("it is %s", got.State)
+					}
+					return nil
+				})
+				r.halt()
+				server.setFault(nil)
+				run(t, server.access(), sink)
+			}
+			settled(t, server, sink, kind)
+			eventually(t, func() error {
+				if gaps := sink.of(kind).gaps; len(gaps) != 2 || gaps[1].reason != errDisorder.Error() {
+					return fmt.Errorf("gaps %+v", gaps)
+				}
+				return nil
+			})
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -63,15 +64,33 @@ func (g *guard) watched(wait func() error) error {
 		return errSilent
 	}
 	begin := g.clock.Now()
-	end := g.clock.AfterFunc(limit, func() { g.cancel(errSilent) })
-	defer end.Stop()
+	defer g.after(limit, func() { g.cancel(errSilent) })()
 	if g.late != nil {
-		late := g.clock.AfterFunc(g.lateAfter, g.late)
-		defer late.Stop()
+		defer g.after(g.lateAfter, g.late)()
 	}
 	err := wait()
 	g.spent += g.clock.Since(begin)
 	return err
+}
+
+// after does something after a time, unless it is stopped before. Once stop has returned nothing is done any more: what the answer has
+// brought must not be overwritten by what was true before it.
+func (g *guard) after(during time.Duration, do func()) (stop func()) {
+	var mutex sync.Mutex
+	stopped := false
+	timer := g.clock.AfterFunc(during, func() {
+		mutex.Lock()
+		defer mutex.Unlock()
+		if !stopped {
+			do()
+		}
+	})
+	return func() {
+		timer.Stop()
+		mutex.Lock()
+		defer mutex.Unlock()
+		stopped = true
+	}
 }
 
 // causeOf returns why a request was cancelled instead of that it was.

@@ -45,6 +45,7 @@ type memoryKind struct {
 	schemas    []string
 	opened     []change.Kind
 	listing    map[string]bool
+	unfinished bool // a list was begun, and has not ended
 	from       string
 	gap        Gap
 	busy       bool
@@ -205,13 +206,19 @@ func (j *memoryJournal) Bookmark(ctx context.Context, version string, _ time.Tim
 
 func (j *memoryJournal) BeginList(ctx context.Context, gap Gap) error {
 	return j.call(ctx, "begin", func(k *memoryKind) {
-		k.listing, k.from, k.gap = map[string]bool{}, k.checkpoint, gap
-		if gap.Reason == errDisorder.Error() {
-			k.from = k.previous // the last event came before one that it should have come after
-		}
 		if gap.Reason == "" && k.checkpoint != "" && (k.heard || len(k.seen) > 0) {
 			j.sink.t.Errorf("%s: a list after %s without a reason", memoryKey(k.kind), k.checkpoint)
 		}
+		k.listing = map[string]bool{}
+		if k.unfinished {
+			return // the gap is the one that the first list was to close
+		}
+		k.from, k.gap = k.checkpoint, gap
+		if gap.Reason == errDisorder.Error() {
+			k.from = k.previous // the last event came before one that it should have come after
+		}
+		// Until a list has ended, no checkpoint is true.
+		k.checkpoint, k.unfinished = "", true
 	})
 }
 
@@ -238,7 +245,7 @@ func (j *memoryJournal) EndList(ctx context.Context, version string, complete bo
 		after, _ := strconv.Atoi(k.from)
 		upTo, _ := strconv.Atoi(version)
 		k.gaps = append(k.gaps, memoryGap{after, upTo, k.gap.Reason})
-		k.checkpoint, k.listing = version, nil
+		k.checkpoint, k.listing, k.unfinished = version, nil, false
 	})
 }
 

@@ -87,7 +87,7 @@ func (f *follower) take(ctx context.Context, journal Journal, at *place, raw []b
 	order, err := resourceversion.CompareResourceVersion(object.ResourceVersion, at.resourceVersion)
 	comparable := err == nil
 	if comparable && order < 0 {
-		return errDisorder
+		return f.disorder(ctx, journal, at)
 	}
 	f.told(at)
 	if said == bookmark {
@@ -101,7 +101,7 @@ func (f *follower) take(ctx context.Context, journal Journal, at *place, raw []b
 	event := Event{Type: EventType(said), Object: object, Reached: f.reached}
 	if comparable && order == 0 && at.last.Object.ResourceVersion == object.ResourceVersion {
 		if at.last.Object.UID != object.UID || at.last.Type != event.Type {
-			return errDisorder
+			return f.disorder(ctx, journal, at)
 		}
 		f.status.count(func(c *Counts) { c.Duplicates++ })
 		return nil
@@ -113,6 +113,16 @@ func (f *follower) take(ctx context.Context, journal Journal, at *place, raw []b
 	at.last.Object.Raw = nil
 	f.status.reached(object.ResourceVersion, func(c *Counts) { c.Events++ })
 	return nil
+}
+
+// disorder tells the journal at once that a list is needed: the checkpoint is after what is missing, and whoever goes on from it, as after
+// a restart, would not notice. Nobody knows when the disorder began.
+func (f *follower) disorder(ctx context.Context, journal Journal, at *place) error {
+	f.owed = Gap{Since: at.since, Reason: errDisorder.Error()}
+	if err := taken("begin a list", journal.BeginList(ctx, f.owed)); err != nil {
+		return err
+	}
+	return errDisorder
 }
 
 // told notes since when nothing more is known, before a frame is told. What was sent before the stream was last empty is told. An API server that opens
