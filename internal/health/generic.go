@@ -161,6 +161,9 @@ func (s *subject) itemSignal(items Items, item any, path string) (signals []sign
 
 // noStatus judges an object without a status: its controller may not run, or the kind has none.
 func (s *subject) noStatus() Verdict {
+	if s.hasNoStatus {
+		return s.unknown(ReasonHasNoStatus, ".status", "the definition of a "+cutValue(s.kind)+" has no status")
+	}
 	if s.profile != nil && s.profile.MayHaveNoStatus {
 		return s.unknown(ReasonHasNoStatus, ".status", "no controller need write a status of a "+cutValue(s.kind))
 	}

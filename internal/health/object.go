@@ -19,6 +19,8 @@ type Options struct {
 	Now time.Time
 	// Profiles are what is known about kinds. Nil: those of Shipped.
 	Profiles *Profiles
+	// HasNoStatus tells that the definition of the kind gives its objects no status.
+	HasNoStatus bool
 	// User are the user's own expressions for this kind.
 	User Expressions
 }
@@ -74,13 +76,15 @@ type subject struct {
 	group, kind  string
 	generation   int64
 	now          time.Time
+	// hasNoStatus tells that the definition of the kind has no status.
+	hasNoStatus bool
 	// profile is nil for a kind that has none, and layer follows from that.
 	profile *Profile
 	layer   Layer
 }
 
 func subjectOf(object map[string]any, options Options) *subject {
-	s := &subject{object: object, now: options.Now, layer: LayerGeneric}
+	s := &subject{object: object, now: options.Now, hasNoStatus: options.HasNoStatus, layer: LayerGeneric}
 	s.meta, _ = object["metadata"].(map[string]any)
 	s.status, _ = object["status"].(map[string]any)
 	s.generation, _ = number(s.meta["generation"])

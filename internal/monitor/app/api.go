@@ -56,6 +56,7 @@ func (a *Answers) API(_ context.Context, parts Parts) (http.Handler, error) {
 		Reports: func(ctx context.Context, name string) ([]recorder.Report, error) {
 			return recorder.Reports(ctx, parts.Store, name)
 		},
+		HasNoStatus:  parts.Recorder.HasNoStatus,
 		Subscribe:    func() server.Subscription { return subscription{parts.Recorder.Subscribe(1, nil)} },
 		TokenReviews: tokens.TokenReviews(), AccessReviews: rights.SubjectAccessReviews(), OwnAudienceOnly: c.OwnTokensOnly,
 		Namespaces: objects.Resource(namespacesResource),

@@ -66,8 +66,14 @@ func Judge(state *change.State, options health.Options) (map[string]any, health.
 	return object, health.Of(object, options)
 }
 
-func (r *Recorder) judge(state *change.State, now time.Time) (map[string]any, health.Verdict) {
-	return Judge(state, health.Options{Now: now, Profiles: r.options.Profiles})
+func (j *journal) judge(state *change.State, now time.Time) (map[string]any, health.Verdict) {
+	return Judge(state, health.Options{Now: now, Profiles: j.recorder.options.Profiles, HasNoStatus: j.noStatus.Load()})
+}
+
+// HasNoStatus tells that the definition of a kind that is followed gives its objects no status.
+func (r *Recorder) HasNoStatus(kind schema.GroupResource) bool {
+	j := r.followed(kind)
+	return j != nil && j.noStatus.Load()
 }
 
 // healthBook holds a few bytes of how each object of a kind does. The rest is stored.

@@ -27,6 +27,8 @@ type journal struct {
 	schema *change.Schema
 	// definition is that by which objects are read now.
 	definition int64
+	// noStatus tells that its definition gives the objects no status.
+	noStatus atomic.Bool
 	// resume is the checkpoint with which the journal was opened.
 	resume string
 	// stale tells that the store has lost the checkpoint: the journal has to be opened again.
@@ -191,7 +193,7 @@ func (j *journal) observe(ctx context.Context, e *entry, before, after *change.S
 	}
 	moved := false
 	if seen.After != nil {
-		seen.Object, seen.Health = j.recorder.judge(after, c.Time)
+		seen.Object, seen.Health = j.judge(after, c.Time)
 		seen.HealthBefore, moved = j.health.set(j, e, after, seen.Health, c.Time)
 	} else {
 		seen.HealthBefore = j.health.drop(j, e, last.UID)
@@ -229,5 +231,6 @@ func (j *journal) SchemaChanged(_ context.Context, s supervisor.Schema) error {
 	j.mutex.Lock()
 	defer j.mutex.Unlock()
 	j.schema, j.definition = j.recorder.readSchema(j.kind, s), definitionOf(s)
+	j.noStatus.Store(s.NoStatus)
 	return nil
 }

@@ -65,6 +65,7 @@ func (r *Recorder) Open(ctx context.Context, kind change.Kind, s supervisor.Sche
 	}
 	j.opened = true
 	j.kind, j.schema, j.definition, j.resume, j.listing = kind, r.readSchema(kind, s), definitionOf(s), resume, nil
+	j.noStatus.Store(s.NoStatus)
 	return j, nil
 }
 

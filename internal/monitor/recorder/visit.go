@@ -30,7 +30,7 @@ func (r *Recorder) Look(ctx context.Context, kind schema.GroupResource, uid type
 func (j *journal) show(ctx context.Context, e *entry, state *change.State, now time.Time) {
 	seen := Change{Kind: j.kind, Before: state, After: state, Time: now}
 	moved := false
-	seen.Object, seen.Health = j.recorder.judge(state, now)
+	seen.Object, seen.Health = j.judge(state, now)
 	seen.HealthBefore, moved = j.health.set(j, e, state, seen.Health, now)
 	j.ask(ctx, e, seen)
 	if moved {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	clocktesting "k8s.io/utils/clock/testing"
 	sigsyaml "sigs.k8s.io/yaml"
@@ -193,4 +194,27 @@ func TestAnAnswerAboutHealthSaysHowOldItIs(t *testing.T) {
 	check("it was repaired", "Failed", 9)
 	clock.Step(time.Second)
 	check("it is read again", "Healthy", 0)
+}
+
+// A kind without a status is told as such by the answers, too.
+func TestNobodyWaitsForAStatusThatTheDefinitionDoesNotHave(t *testing.T) {
+	kind := kindOf("things", true)
+	for _, without := range []bool{false, true} {
+		m := newMonitor(t, func(o *Options) { o.HasNoStatus = func(schema.GroupResource) bool { return without } }, kind)
+		m.cluster.allow("user", "things.example.com", "", true)
+		state := change.State{
+			Namespace: "north", Name: "one", UID: "00000000-0000-4000-8000-000000000001", ResourceVersion: "1",
+			Body: []byte(`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"one","namespace":"north"},"spec":{"size":1}}`),
+		}
+		m.commit(store.Batch{Kind: kind, Checkpoint: "1", Put: []change.State{state}})
+		want := health.ReasonNoStatus
+		if without {
+			want = health.ReasonHasNoStatus
+		}
+		one := get[api.Object](m, "user", api.Prefix+"object?kind=things.example.com&namespace=north&name=one").Health
+		all := get[api.HealthSummary](m, "user", api.Prefix+"health?limit=10").Objects
+		if one == nil || one.Reason != want || len(all) != 1 || all[0].Health.Reason != want {
+			t.Errorf("without a status %t: the object is %+v, and of all %+v", without, one, all)
+		}
+	}
 }

@@ -125,7 +125,7 @@ func (s *server) addAll(r *request, list *objectList, name schema.GroupResource,
 		if list.cut {
 			return nil
 		}
-		verdict, _ := s.judge(&state, now)
+		verdict, _ := s.judge(name, &state, now)
 		list.add(r, name, kindName, &judged{state.Namespace, state.Name, originOf(&state, r.kinds.checkpoints[name]), healthOf(verdict)})
 	}
 	return nil
@@ -195,8 +195,8 @@ func (s *server) children(r *request, answer *api.Object) error {
 }
 
 // healthNow says how the state of an object does.
-func (s *server) healthNow(state *change.State) *api.Health {
-	verdict, _ := s.judge(state, s.options.Clock.Now())
+func (s *server) healthNow(kind schema.GroupResource, state *change.State) *api.Health {
+	verdict, _ := s.judge(kind, state, s.options.Clock.Now())
 	answer := healthOf(verdict)
 	if answer.State == "" {
 		answer.State = string(health.Unknown)

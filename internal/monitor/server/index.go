@@ -152,7 +152,7 @@ func (x *index) read(ctx context.Context, kind change.Kind, stored time.Time, ch
 		if err != nil && !store.Is(err, store.Corrupt) {
 			return nil, err
 		}
-		verdict, owners := x.server.judge(&state, now)
+		verdict, owners := x.server.judge(kind.GroupResource(), &state, now)
 		if !verdict.Due.IsZero() && (made.due.IsZero() || verdict.Due.Before(made.due)) {
 			made.due = verdict.Due
 		}
@@ -185,7 +185,7 @@ type owner struct {
 }
 
 // judge says how an object does, and to whom it belongs.
-func (s *server) judge(state *change.State, now time.Time) (health.Verdict, []owner) {
+func (s *server) judge(kind schema.GroupResource, state *change.State, now time.Time) (health.Verdict, []owner) {
 	var meta struct {
 		Metadata struct {
 			OwnerReferences []owner `json:"ownerReferences"`
@@ -193,7 +193,7 @@ func (s *server) judge(state *change.State, now time.Time) (health.Verdict, []ow
 	}
 	// Owners that cannot be read are none.
 	_ = json.Unmarshal(state.Body, &meta)
-	_, verdict := recorder.Judge(state, health.Options{Now: now})
+	_, verdict := recorder.Judge(state, health.Options{Now: now, HasNoStatus: s.options.HasNoStatus != nil && s.options.HasNoStatus(kind)})
 	return verdict, meta.Metadata.OwnerReferences
 }
 

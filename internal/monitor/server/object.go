@@ -87,9 +87,9 @@ func (s *server) objectNow(r *request, kind schema.GroupResource, answer *api.Ob
 	answer.Exists, answer.UID, answer.MetadataOnly, answer.Reason = true, state.UID, state.MetadataOnly, state.Reason
 	answer.Object = state.Body
 	if !state.MetadataOnly {
-		answer.Health, answer.Conditions = s.healthNow(&state), conditionsOf(&state)
+		answer.Health, answer.Conditions = s.healthNow(kind, &state), conditionsOf(&state)
 	}
-	_, owners := s.judge(&state, s.options.Clock.Now())
+	_, owners := s.judge(kind, &state, s.options.Clock.Now())
 	s.owners(r, answer, owners)
 	return s.children(r, answer)
 }
@@ -125,7 +125,7 @@ func (s *server) objectThen(r *request, kind schema.GroupResource, answer *api.O
 	if past.Body != nil {
 		state := change.State{Body: past.Body}
 		answer.Conditions = conditionsOf(&state)
-		_, owners := s.judge(&state, time.Time{})
+		_, owners := s.judge(kind, &state, time.Time{})
 		s.owners(r, answer, owners)
 	}
 	return nil
@@ -183,7 +183,7 @@ func (s *server) follow(r *request, namespace string, o *owner, relative *api.Re
 		relative.Kind, relative.Namespace = name.String(), in
 		state, err := s.options.Store.StateNamed(r.Context(), name, in, o.Name)
 		if err == nil && state.UID == o.UID && r.sees(name, &state) {
-			relative.Health = s.healthNow(&state)
+			relative.Health = s.healthNow(name, &state)
 		}
 	}
 }

@@ -75,6 +75,8 @@ type Options struct {
 	Rules Rules
 	// Reports returns what the last changes of a definition break, the oldest first. Nil: nothing is known.
 	Reports func(ctx context.Context, name string) ([]recorder.Report, error)
+	// HasNoStatus tells that the definition of a kind gives its objects no status. Nil: no kind is known to be such.
+	HasNoStatus func(kind schema.GroupResource) bool
 	// Ready returns nil when the monitor can do its work. Nil: it always can.
 	Ready func() error
 

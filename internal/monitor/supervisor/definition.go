@@ -42,6 +42,8 @@ type servedVersion struct {
 	storage bool
 	schema  packed
 	content digest
+	// noStatus tells that its objects have no status.
+	noStatus bool
 }
 
 // digest tells one schema from another.
@@ -65,13 +67,17 @@ type rawDefinition struct {
 			Plural string `json:"plural"`
 			Kind   string `json:"kind"`
 		} `json:"names"`
-		Versions []struct {
+		PreserveUnknownFields bool `json:"preserveUnknownFields"`
+		Versions              []struct {
 			Name    string `json:"name"`
 			Served  bool   `json:"served"`
 			Storage bool   `json:"storage"`
 			Schema  struct {
 				OpenAPIV3Schema json.RawMessage `json:"openAPIV3Schema"`
 			} `json:"schema"`
+			Subresources struct {
+				Status *struct{} `json:"status"`
+			} `json:"subresources"`
 		} `json:"versions"`
 	} `json:"spec"`
 	Status struct {
@@ -113,6 +119,7 @@ func readDefinition(object Object, packer *packer) (definition, error) {
 		content := sha256.Sum256(v.Schema.OpenAPIV3Schema)
 		one := servedVersion{name: v.Name, storage: v.Storage, schema: packer.pack(v.Schema.OpenAPIV3Schema)}
 		copy(one.content[:], content[:])
+		one.noStatus = hasNoStatus(v.Schema.OpenAPIV3Schema, v.Subresources.Status != nil, raw.Spec.PreserveUnknownFields)
 		read.versions = append(read.versions, one)
 	}
 	if !isName(read.group) || !isName(read.resource) {

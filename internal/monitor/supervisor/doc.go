@@ -24,6 +24,7 @@
 //	supervisor.go   Supervisor: options, the goroutine that decides, and what it starts and ends
 //	plan.go         what is wanted, and what is to be done, as pure functions
 //	definition.go   what is kept of a definition, and the version that is followed
+//	status.go       whether the objects of a definition have a status
 //	definitions.go  the definitions that are known
 //	builtin.go      kinds that Kubernetes brings
 //	sink.go         Sink and Journal: what is told

@@ -27,11 +27,12 @@ type definedAs struct {
 	schema     packed
 	generation int64
 	made       time.Time
+	noStatus   bool
 }
 
 func (d definedAs) unpack() (Schema, error) {
 	schema, err := d.schema.unpack()
-	return Schema{JSON: schema, Generation: d.generation, Made: d.made}, err
+	return Schema{JSON: schema, Generation: d.generation, Made: d.made, NoStatus: d.noStatus}, err
 }
 
 func newMail() *mail { return &mail{nudged: make(chan struct{}, 1)} }

@@ -65,6 +65,8 @@ type Schema struct {
 	Generation int64
 	// Made is when the definition was made. It is zero for a kind that Kubernetes brings.
 	Made time.Time
+	// NoStatus tells that the definition gives the objects no status. It is false for a kind that Kubernetes brings.
+	NoStatus bool
 }
 
 // EventType is what happened to an object.

@@ -260,7 +260,7 @@ func (s *Supervisor) act(ctx context.Context, action action, w want) {
 		changed := slot.content != w.content
 		slot.content, slot.generation = w.content, w.generation
 		if changed {
-			slot.follower.define(definedAs{w.schema, w.generation, w.made})
+			slot.follower.define(definedAs{w.schema, w.generation, w.made, w.noStatus})
 		}
 		slot.follower.mail.edit(s.options.Clock.Now())
 		slot.follower.mail.nudge()
@@ -288,7 +288,7 @@ func (s *Supervisor) act(ctx context.Context, action action, w want) {
 func (s *Supervisor) start(ctx context.Context, key schema.GroupResource, w want) {
 	follow, end := context.WithCancel(ctx)
 	status := newStatus(s.options.Clock, w.kind, Pending, waits)
-	f := newFollower(s.tools, s.sink, w.kind, definedAs{w.schema, w.generation, w.made}, status)
+	f := newFollower(s.tools, s.sink, w.kind, definedAs{w.schema, w.generation, w.made, w.noStatus}, status)
 	f.end = end
 	s.slots[key] = &slot{
 		has:      has{kind: w.kind, phase: following, content: w.content, generation: w.generation},
