@@ -43,16 +43,8 @@ func run(t *testing.T, program string, during time.Duration, trouble bool, attem
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(text))
 	seed := hash.Sum64()
-	address, err := url.Parse(env.Config.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	host := address.Host
-	if host == "" {
-		host = env.Config.Host
-	}
 	g := newGenerator(t, seed)
-	way := newProxy(t, host)
+	way := newProxy(t, apiServer(t))
 	p := newProcess(t, program, env.Config, way, g.group)
 	for _, resource := range resources {
 		g.define(resource)
@@ -79,6 +71,16 @@ func run(t *testing.T, program string, during time.Duration, trouble bool, attem
 	writers.Wait()
 	g.lookUpAll(t.Context())
 	return g.conclude(t, p, attempts)
+}
+
+// apiServer is where the API server is.
+func apiServer(t *testing.T) string {
+	t.Helper()
+	address, err := url.Parse(env.Config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cmp.Or(address.Host, env.Config.Host)
 }
 
 func wait(ctx context.Context, during time.Duration) {

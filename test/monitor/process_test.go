@@ -3,6 +3,7 @@
 package monitor
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -118,10 +119,7 @@ func newProcess(t *testing.T, program string, access *rest.Config, way *proxy, g
 	}
 	p.probes = free.Addr().String()
 	_ = free.Close()
-	content := fmt.Sprintf("kinds: {include: [%q]}\nstore: {folder: %q}\nlisten: {metrics: \"0\", probes: %q, api: \"0\"}\n", group, p.folder, p.probes)
-	if err := os.WriteFile(p.config, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	p.configure(group, "")
 	if p.log, err = os.Create(filepath.Join(dir, "log")); err != nil {
 		t.Fatal(err)
 	}
@@ -133,6 +131,15 @@ func newProcess(t *testing.T, program string, access *rest.Config, way *proxy, g
 		}
 	})
 	return p
+}
+
+// configure writes the configuration, with more than what every run needs.
+func (p *process) configure(group, more string) {
+	p.t.Helper()
+	content := fmt.Sprintf("kinds: {include: [%q]}\nstore: {folder: %q}\nlisten: {metrics: \"0\", probes: %q, api: \"0\"}\n", group, p.folder, p.probes)
+	if err := os.WriteFile(p.config, []byte(content+more), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
 }
 
 func (p *process) start() {
@@ -154,20 +161,48 @@ func (p *process) end(signal syscall.Signal) {
 	p.command = nil
 }
 
+// readyz is what the program says of itself.
+func (p *process) readyz() (status int, said string, err error) {
+	address := url.URL{Scheme: "http", Host: p.probes, Path: "/readyz"}
+	response, err := (&http.Client{Timeout: time.Second}).Get(address.String())
+	if err != nil {
+		return 0, "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(body), err
+}
+
 // ready waits until the program follows the definitions.
 func (p *process) ready() {
 	p.t.Helper()
 	environment.Eventually(p.t, func() error {
-		address := url.URL{Scheme: "http", Host: p.probes, Path: "/readyz"}
-		response, err := (&http.Client{Timeout: time.Second}).Get(address.String())
-		if err != nil {
-			return err
+		status, said, err := p.readyz()
+		if err == nil && status != http.StatusOK {
+			err = fmt.Errorf("%d: %s", status, said)
 		}
-		defer func() { _ = response.Body.Close() }()
-		if response.StatusCode != http.StatusOK {
-			said, _ := io.ReadAll(response.Body)
-			return fmt.Errorf("%s: %s", response.Status, said)
-		}
-		return nil
+		return err
 	})
+}
+
+// says waits until /readyz says something, and the status is 200.
+func (p *process) says(want string) {
+	p.t.Helper()
+	environment.Eventually(p.t, func() error {
+		status, said, err := p.readyz()
+		if err == nil && (status != http.StatusOK || said != want) {
+			err = fmt.Errorf("%d: %q, want %q", status, said, want)
+		}
+		return err
+	})
+}
+
+// lines is how many lines the program has logged.
+func (p *process) lines() int {
+	p.t.Helper()
+	said, err := os.ReadFile(p.log.Name())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return bytes.Count(said, []byte("\n"))
 }

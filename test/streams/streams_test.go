@@ -69,7 +69,8 @@ func TestNoStreamIsSilent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	address, journal := begin(t)
+	var commit slowest
+	address, journal := begin(t, &commit)
 	var watched []*viewer
 	var reading sync.WaitGroup
 	t.Cleanup(reading.Wait)
@@ -100,14 +101,33 @@ func TestNoStreamIsSilent(t *testing.T) {
 			quiet := v.quiet()
 			longest = max(longest, quiet)
 			if quiet > silence {
-				t.Fatalf("the stream of %s is silent for %s, after %d changes of %d", v.user, quiet.Round(time.Second), v.changes.Load(), made.Load())
+				t.Fatalf("the stream of %s is silent for %s, after %d changes of %d; %s", v.user, quiet.Round(time.Second), v.changes.Load(), made.Load(), situation(watched, &commit))
 			}
 		}
 	}
-	t.Logf("%d changes in %s, %d streams: the longest silence is %s", made.Load(), during, viewers, longest.Round(time.Millisecond))
+	t.Logf("%d changes in %s, %d streams: the longest silence is %s; %s", made.Load(), during, viewers, longest.Round(time.Millisecond), situation(watched, &commit))
 	for _, v := range watched {
 		v.await(made.Load())
 	}
+}
+
+// slowest is the longest time that something took, and when the last one ended.
+type slowest struct{ longest, last atomic.Int64 }
+
+func (s *slowest) note(took time.Duration, _ int) {
+	s.longest.Store(max(s.longest.Load(), int64(took)))
+	s.last.Store(time.Now().UnixNano())
+}
+
+// situation tells a store that does not come to its end from a stream that does not.
+func situation(watched []*viewer, commit *slowest) string {
+	silences := make([]time.Duration, 0, len(watched))
+	for _, v := range watched {
+		silences = append(silences, v.quiet().Round(time.Millisecond))
+	}
+	load, _ := os.ReadFile("/proc/loadavg")
+	return fmt.Sprintf("silences now %v; the last commit was %s ago, and the longest took %s; load %s", silences,
+		time.Since(time.Unix(0, commit.last.Load())).Round(time.Millisecond), time.Duration(commit.longest.Load()).Round(time.Millisecond), strings.TrimSpace(string(load)))
 }
 
 // write makes changes until the first context ends.
@@ -141,7 +161,7 @@ func namespaceOf(n int) string { return fmt.Sprintf("team-%d", n%100%namespaces)
 func uidOf(n int) types.UID { return types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", n%100)) }
 
 // begin makes a store, who writes it and who serves it, as the monitor does.
-func begin(t *testing.T) (address string, journal supervisor.Journal) {
+func begin(t *testing.T, commit *slowest) (address string, journal supervisor.Journal) {
 	history, err := store.Open(t.Context(), store.Options{
 		Dir: t.TempDir(), Patch: func(body []byte, fields []change.Field) ([]byte, error) { return change.Patch(body, fields, nil) },
 	})
@@ -155,6 +175,7 @@ func begin(t *testing.T) (address string, journal supervisor.Journal) {
 	}
 	r, err := recorder.New(t.Context(), recorder.Options{
 		Store: history, Policy: policy, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler), CommitInterval: 20 * time.Millisecond,
+		Committed: commit.note,
 	})
 	if err != nil {
 		t.Fatal(err)
