@@ -12,13 +12,17 @@ type countedConn struct {
 	net.Conn
 
 	uncount func()
+	forget  func() // the endpoint does
 	once    sync.Once
 }
 
 // Close closes the connection.
 func (c *countedConn) Close() error {
 	err := c.Conn.Close()
-	c.once.Do(c.uncount)
+	c.once.Do(func() {
+		c.uncount()
+		c.forget()
+	})
 	return err
 }
 

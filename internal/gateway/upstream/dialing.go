@@ -38,7 +38,7 @@ func (d *dialing) run(ctx context.Context, application string) {
 	e := d.endpoint
 	s := e.service
 	defer s.options.Panics.Catch("connect to an endpoint")
-	conn, err := dial(ctx, e.address, &s.options, s.secure, d.uncount, application)
+	conn, err := dial(ctx, e, d.uncount, application)
 	canceled := ctx.Err() != nil
 	d.cancel()
 	d.mu.Lock()

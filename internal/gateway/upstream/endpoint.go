@@ -26,6 +26,7 @@ type endpoint struct {
 	http2    transport
 	inFlight atomic.Int64
 	removed  atomic.Bool
+	open     open
 	place    atomic.Pointer[Place] // nil: not made yet
 
 	hanging atomic.Int32 // connections that hang while they are opened
@@ -114,6 +115,7 @@ func (e *endpoint) remove() {
 	e.stopChecks()
 	e.removed.Store(true)
 	e.drain()
+	e.watchVanished()
 }
 
 func (e *endpoint) drain() {

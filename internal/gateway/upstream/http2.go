@@ -50,14 +50,15 @@ const refusedWithCode = "http2: Transport received GOAWAY from server ErrCode:"
 // http2Transport sends requests to an endpoint over HTTP/2. golang.org/x/net/http2 implements
 // streams and flow control.
 type http2Transport struct {
-	address string
-	service *Service
-	places  http2Places
-	conns   [ending]*http2Conns // wide and narrow
+	address  string
+	endpoint *endpoint
+	service  *Service
+	places   http2Places
+	conns    [ending]*http2Conns // wide and narrow
 }
 
 func newHTTP2(endpoint *endpoint, service *Service) *http2Transport {
-	t := &http2Transport{address: endpoint.address, service: service}
+	t := &http2Transport{address: endpoint.address, endpoint: endpoint, service: service}
 	t.places.gate = &service.gate
 	for of, window := range [...]int{wide: wideWindow, narrow: narrowWindow} {
 		t.conns[of] = newHTTP2Conns(window, endpoint, &service.options, func(ctx context.Context) (net.Conn, *http2Place, error) {
@@ -73,7 +74,7 @@ func (t *http2Transport) connect(ctx context.Context, of http2Kind) (net.Conn, *
 		return nil, nil, errTooManyConnections
 	}
 	place := &http2Place{of: &t.places, kind: of}
-	conn, err := dial(ctx, t.address, &t.service.options, t.service.secure, place.release, http2.NextProtoTLS)
+	conn, err := dial(ctx, t.endpoint, place.release, http2.NextProtoTLS)
 	if err != nil {
 		return nil, nil, err
 	}

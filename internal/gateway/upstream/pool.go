@@ -21,7 +21,6 @@ type pool struct {
 	address  string
 	endpoint *endpoint
 	options  *Options
-	secure   *TLS
 	gate     *gate
 	makeRoom func() bool // closes an idle connection of the Service
 	windows  *windows
@@ -33,7 +32,7 @@ type pool struct {
 
 func newPool(e *endpoint, service *Service) *pool {
 	return &pool{
-		address: e.address, endpoint: e, options: &service.options, secure: service.secure,
+		address: e.address, endpoint: e, options: &service.options,
 		gate: &service.gate, makeRoom: service.evict, windows: service.windows,
 	}
 }
@@ -74,7 +73,7 @@ func (p *pool) dial(ctx context.Context, req *Request) (net.Conn, *Error) {
 		raw, err = req.search.dial(dialing, p.endpoint, "http/1.1", p.reserve, func(raw net.Conn) { p.put(p.begin(raw)) })
 	} else {
 		p.reserve()
-		raw, err = dial(dialing, p.address, p.options, p.secure, p.gate.closed, "http/1.1")
+		raw, err = dial(dialing, p.endpoint, p.gate.closed, "http/1.1")
 	}
 	switch {
 	case err == nil:
@@ -190,9 +189,10 @@ func (p *pool) drain() {
 	}
 }
 
-// dial opens a connection that was counted, until it calls uncount. It uses TLS unless that is nil.
+// dial opens a connection that was counted, until it calls uncount. It uses TLS if the Service does.
 // It may run on a goroutine of the transport for HTTP/2.
-func dial(ctx context.Context, address string, options *Options, with *TLS, uncount func(), application string) (conn net.Conn, err error) {
+func dial(ctx context.Context, e *endpoint, uncount func(), application string) (conn net.Conn, err error) {
+	options, with := &e.service.options, e.service.secure
 	defer options.Panics.CatchError("connect to an endpoint", &err)
 	ctx, cancel := context.WithTimeout(ctx, options.DialTimeout)
 	defer cancel()
@@ -207,12 +207,14 @@ func dial(ctx context.Context, address string, options *Options, with *TLS, unco
 			_ = opened.Close()
 		}
 	}()
-	raw, err := options.Dial(ctx, address)
+	raw, err := options.Dial(ctx, e.address)
 	if err != nil {
 		return nil, err
 	}
 	sockets.BoundUnsent(raw)
-	opened = &countedConn{Conn: raw, uncount: uncount}
+	counted := &countedConn{Conn: raw, uncount: uncount}
+	e.add(counted)
+	opened = counted
 	if with == nil {
 		connected = true
 		return opened, nil

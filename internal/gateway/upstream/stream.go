@@ -105,7 +105,7 @@ func (e *endpoint) connect(ctx context.Context, search *search) (conn net.Conn, 
 // dialStream opens a connection that is counted, though it may be above the limit for the gateway's own ones.
 func (s *Service) dialStream(ctx context.Context, e *endpoint) (net.Conn, error) {
 	s.gate.force()
-	return dial(ctx, e.address, &s.options, s.secure, s.gate.closed, "")
+	return dial(ctx, e, s.gate.closed, "")
 }
 
 // askStream is the gateway's own attempt to reach a suspected endpoint, of which it knows nothing but the address.
