@@ -67,8 +67,8 @@ type step struct {
 	// pause waits, and await waits for so many answers, but not for long.
 	pause time.Duration
 	await int
-	// halfClose ends the sending direction, reset the connection as a whole.
-	halfClose, reset bool
+	// halfClose ends the sending direction, cut does so below TLS, reset ends the connection as a whole.
+	halfClose, cut, reset bool
 }
 
 // behaviour is what the recording backend does about a request of an attack.
@@ -168,8 +168,8 @@ func (p *played) sent() string {
 		if s.pause > 0 || s.await > 0 {
 			fmt.Fprintf(&text, "  wait %v, for %d answers\n", s.pause, s.await)
 		}
-		if s.halfClose || s.reset {
-			fmt.Fprintf(&text, "  end: half %t, reset %t\n", s.halfClose, s.reset)
+		if s.halfClose || s.cut || s.reset {
+			fmt.Fprintf(&text, "  end: half %t, below TLS %t, reset %t\n", s.halfClose, s.cut, s.reset)
 		}
 	}
 	for _, f := range p.h2 {

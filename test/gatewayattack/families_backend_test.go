@@ -306,7 +306,25 @@ func answerFrames() []*attack {
 	none := func(uint32) uint32 { return 0 }
 	half := reply{fields: success("content-length", "5"), data: "bo"}
 	rest := reply{data: "dy\n", end: true}
+	refuse := raw(func(f *http2.Framer, stream uint32) error {
+		return f.WriteRSTStream(stream, http2.ErrCodeRefusedStream)
+	})
+	next := func(stream uint32) uint32 { return stream + 2 }
 	all := []scripted{
+		{name: "a refusal, for ever", fate: refused, mends: true, unprocessed: true, replies: []reply{refuse}},
+		{name: "a refusal of a change, for ever", method: "POST", fate: refused, mends: true, unprocessed: true, replies: []reply{refuse}},
+		{name: "a refusal after hints", fate: refused, mends: true, unprocessed: true, replies: []reply{{fields: []string{":status", "103", "link", "</x>"}}, refuse}},
+		{name: "a refusal after the head", fate: cutShort, replies: []reply{{fields: success("content-length", "5"), pause: 20 * time.Millisecond}, refuse}},
+		{name: "a refusal of a change after the head", method: "POST", fate: cutShort, replies: []reply{{fields: success("content-length", "5"), pause: 20 * time.Millisecond}, refuse}},
+		{name: "a refusal in the body", fate: cutShort, replies: []reply{half, refuse}},
+		{name: "a refusal after the answer", fate: eitherWay, replies: []reply{good, refuse}},
+		{name: "a change, and the connection ends", method: "POST", fate: refused, replies: []reply{{close: true}}},
+		{name: "a change, and GOAWAY without it, for ever", method: "POST", fate: refused, mends: true, unprocessed: true, replies: []reply{goAway(none, http2.ErrCodeNo), {close: true}}},
+		{name: "a change, and GOAWAY with it", method: "POST", fate: refused, replies: []reply{goAway(same, http2.ErrCodeNo), {close: true}}},
+		{name: "a change, and GOAWAY with later ones", method: "POST", fate: refused, replies: []reply{goAway(next, http2.ErrCodeNo), {close: true}}},
+		{name: "GOAWAY that takes more back later", fate: eitherWay, unprocessed: true, replies: []reply{goAway(next, http2.ErrCodeNo), goAway(none, http2.ErrCodeNo), {close: true}}},
+		{name: "GOAWAY that takes more in later", fate: eitherWay, unprocessed: true, replies: []reply{goAway(none, http2.ErrCodeNo), goAway(next, http2.ErrCodeNo), good}},
+		{name: "GOAWAY without this stream in the body, and the rest", fate: eitherWay, replies: []reply{half, goAway(none, http2.ErrCodeNo), rest}},
 		{name: "GOAWAY, and the answer goes on", fate: harmless, replies: []reply{half, goAway(same, http2.ErrCodeNo), rest}},
 		{name: "GOAWAY in the body, and the connection ends", fate: cutShort, replies: []reply{half, goAway(same, http2.ErrCodeNo), {close: true}}},
 		{name: "GOAWAY before the head", fate: eitherWay, replies: []reply{goAway(same, http2.ErrCodeNo), good}},

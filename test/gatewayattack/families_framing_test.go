@@ -25,7 +25,7 @@ func allAttacks() []*attack {
 		lengthAndChunks(), codings(), lengths(), bodiesOfNoBody(), chunks(), versions(),
 		earlyAnswers(), pauses(), expectations(), folds(), names(), controls(), requestLines(), methods(),
 		upgrades(), trailers(), connections(), splits(), hosts(), serverNames(), addresses(), sessions(), paths(), expressions(),
-		downgrades(), streamsOfBodies(), protocols(), compressions(), caches(),
+		downgrades(), streamsOfBodies(), protocols(), compressions(), caches(), halfCloses(),
 	} {
 		all = append(all, family...)
 	}

@@ -42,6 +42,9 @@ var oracles = []string{
 	oracleUnsent, oracleTwice, oracleKey, oracleRefused, oracleFields, oracleWhole, oracleReaders, oracleAnswers, oracleVictim, oracleHead, oracleReused, oracleServed,
 }
 
+// maxRefusals is how often a request that a backend says it has not processed may come again, without retries.
+const maxRefusals = 3
+
 // violation is an oracle that was violated.
 type violation struct {
 	oracle string
@@ -167,7 +170,7 @@ func (j *judge) request(s *seen, times map[string]int) {
 	if method := p.methodOf(s.letter); method != "" && method != s.method {
 		j.add(p, oracleUnsent, "%s, which was sent with the method %s", s, method)
 	}
-	if times[s.id] == 2 && !p.unprocessed {
+	if times[s.id] == 2 && !p.unprocessed || times[s.id] == 1+maxRefusals+1 {
 		j.add(p, oracleTwice, "%s, and not for the first time", s)
 	}
 	if strings.Contains(p.never, string(s.letter)) {

@@ -5,9 +5,11 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +28,8 @@ type naive struct {
 	reads reader
 	// early answers what comes while the rest of a body is missing, and takes that for the next request.
 	early bool
+	// ends takes the end of the client's side for that of a body.
+	ends bool
 	// unlocked asks for no keys; path is how it finds out whether it should.
 	unlocked bool
 	path     pathReading
@@ -126,11 +130,22 @@ func (n *naive) serve(conn net.Conn) {
 		}
 		got, err := conn.Read(piece)
 		if err != nil {
+			if n.ends && m != nil && m.value("content-length") != "" {
+				n.answer(m, endedHere(buffer), true)
+			}
 			return
 		}
 		buffer = append(buffer, piece[:got]...)
 	}
 }
+
+// endedHere is a request whose body is as long as what has come of it.
+func endedHere(raw []byte) []byte {
+	head, body, _ := strings.Cut(string(raw), "\r\n\r\n")
+	return []byte(declaredLength.ReplaceAllString(head, fmt.Sprint("Content-Length: ", len(body))) + "\r\n\r\n" + body)
+}
+
+var declaredLength = regexp.MustCompile(`(?i)content-length: *\d+`)
 
 // answer is what becomes of a request, or of the part of it that has come.
 func (n *naive) answer(m *message, raw []byte, complete bool) []byte {
@@ -338,6 +353,7 @@ var plantedFaults = []struct {
 	{"early answer", oracleUnsent, func(n *naive) { n.early = true }},
 	{"pauses", oracleUnsent, func(n *naive) { n.early = true }},
 	{"Expect", oracleUnsent, func(n *naive) { n.early = true }},
+	{"half-close", oracleWhole, func(n *naive) { n.ends = true }},
 	{"folded lines", oracleReaders, func(n *naive) { n.reads = reader{folds: true, anyCoding: true} }},
 	{"field names", oracleRefused, func(n *naive) { n.reads = reader{spaces: true} }},
 	{"control characters", oracleReaders, func(n *naive) { n.reads = reader{} }},

@@ -143,6 +143,9 @@ func (p *played) play(g *target) {
 		if s.halfClose {
 			closeWrite(c.conn)
 		}
+		if s.cut {
+			closeWrite(belowTLS(c.conn))
+		}
 		if s.reset {
 			reset(c.conn)
 		}
@@ -173,7 +176,16 @@ func closeWrite(conn net.Conn) {
 	}
 }
 
+// belowTLS is the connection without TLS.
+func belowTLS(conn net.Conn) net.Conn {
+	if secure, ok := conn.(*tls.Conn); ok {
+		return secure.NetConn()
+	}
+	return conn
+}
+
 func reset(conn net.Conn) {
+	conn = belowTLS(conn)
 	if plain, ok := conn.(*net.TCPConn); ok {
 		_ = plain.SetLinger(0)
 	}
