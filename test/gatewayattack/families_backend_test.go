@@ -38,6 +38,8 @@ type scripted struct {
 	mends bool
 	// unprocessed: the backend says that it has not looked at the request, which may come again.
 	unprocessed bool
+	// forVictim: it is meant for the next request as well, which may be on its way already. A backend may answer that as it likes.
+	forVictim bool
 }
 
 // attacks2 are the answers for both kinds of clients.
@@ -48,7 +50,7 @@ func attacks2(family string, answers []scripted) []*attack {
 		if method == "" {
 			method = "GET"
 		}
-		a := attack{family: family, name: s.name, head: method == "HEAD", recorderOnly: true, unprocessed: s.unprocessed, cut: s.fate == cutShort, behind: behaviour{replies: &s.replies}}
+		a := attack{family: family, name: s.name, head: method == "HEAD", recorderOnly: true, unprocessed: s.unprocessed, noVictim: s.forVictim, cut: s.fate == cutShort, behind: behaviour{replies: &s.replies}}
 		switch s.fate {
 		case refused:
 			a.gets, a.spoils = 502, !s.mends
@@ -336,7 +338,7 @@ func answerFrames() []*attack {
 		{name: "PUSH_PROMISE in the body", fate: cutShort, replies: []reply{half, raw(func(f *http2.Framer, stream uint32) error {
 			return f.WritePushPromise(http2.PushPromiseParam{StreamID: stream, PromiseID: 2, BlockFragment: headBlock(head2("/open/{h}", "x")), EndHeaders: true})
 		}), rest}},
-		{name: "an answer to the next stream", fate: eitherWay, replies: []reply{good, raw(func(f *http2.Framer, stream uint32) error {
+		{name: "an answer to the next stream", fate: eitherWay, forVictim: true, replies: []reply{good, raw(func(f *http2.Framer, stream uint32) error {
 			return writeHead(f, stream+2, success("x-split", "hy000000y"), true)
 		})}},
 		{name: "an answer to a stream of its own", fate: eitherWay, replies: []reply{good, raw(func(f *http2.Framer, _ uint32) error {
