@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -36,13 +35,13 @@ func Autoscaler(autoscaler *autoscalingv2.HorizontalPodAutoscaler, deployment *a
 	words := autoscalerWords(problem.Message)
 	verdict = Verdict{State: Failed, Reason: slipwayv1alpha1.ReasonAutoscalerFailing, Message: fmt.Sprintf("%s (spec.autoscaling): %s", name, words)}
 	switch {
-	case strings.Contains(words, "missing request for"):
+	case noRequest.MatchString(words):
 		verdict.Message = fmt.Sprintf("%s (spec.autoscaling, spec.resources.requests.cpu): %s", name, words)
 		return verdict, 0
 	case requestsNothing(deployment):
 		verdict.Message = fmt.Sprintf("%s, because it aims at a share of the CPU that is requested, and spec.resources.requests.cpu is 0: %s", name, words)
 		return verdict, 0
-	case problem.Type == autoscalingv2.ScalingActive && !strings.Contains(words, "could not find the requested resource"):
+	case problem.Type == autoscalingv2.ScalingActive && !noMetrics.MatchString(words):
 		if left := metricsGrace - now.Sub(problem.LastTransitionTime.Time); left > 0 {
 			verdict.State = Progressing
 			return verdict, left
@@ -76,6 +75,16 @@ var (
 	ofPod     = regexp.MustCompile(` (of|for) [Pp]od \S+`)
 	target    = regexp.MustCompile(`(Get|Post) "[^"]*": `)
 )
+
+// These are the whole of what the controller says when a container requests nothing, and when the cluster has nothing that
+// measures. What a server for metrics answers may hold the same words further behind.
+var (
+	noRequest = regexp.MustCompile(`^` + chainOfMetric + `missing request for \S+ in container `)
+	noMetrics = regexp.MustCompile(`^` + chainOfMetric + `unable to get metrics for resource \S+: unable to fetch metrics from \w+ metrics API: the server could not find the requested resource\b`)
+)
+
+// chainOfMetric is how the controller's own errors begin.
+const chainOfMetric = `(?:invalid metrics \(\d+ invalid out of \d+\), first error is: )?(?:failed to get \S+ (?:(?:resource|container) metric value|usage|utilization): )*`
 
 // maxAutoscalerWords bounds how much of an autoscaler's message is quoted.
 const maxAutoscalerWords = 384

@@ -48,6 +48,17 @@ func TestAnAutoscalerThatCannotScaleIsToldWithItsWordsAndTheField(t *testing.T) 
 			failed("the HPA was unable to compute the replica count: failed to get cpu utilization: missing request for cpu in container proxy of Pod shop-6d5f8c-x2x4z", 0), "10m", 1, health.Failed,
 			`HorizontalPodAutoscaler "shop" cannot scale (spec.autoscaling, spec.resources.requests.cpu): failed to get cpu utilization: missing request for cpu in container proxy`, 0,
 		},
+		"words of a server that are those of another trouble": {
+			failed("the HPA was unable to compute the replica count: failed to get cpu utilization: unable to get metrics for resource cpu: "+
+				"unable to fetch metrics from resource metrics API: busy: missing request for cpu in container x: the server could not find the requested resource", time.Minute), "10m", 1, health.Progressing,
+			`HorizontalPodAutoscaler "shop" cannot scale (spec.autoscaling): failed to get cpu utilization: unable to get metrics for resource cpu: ` +
+				"unable to fetch metrics from resource metrics API: busy: missing request for cpu in container x: the server could not find the requested resource", time.Minute,
+		},
+		"no request, of several metrics": {
+			failed("the HPA was unable to compute the replica count: invalid metrics (1 invalid out of 1), first error is: failed to get cpu resource metric value: failed to get cpu utilization: missing request for cpu in container proxy of Pod shop-x", 0), "10m", 1, health.Failed,
+			`HorizontalPodAutoscaler "shop" cannot scale (spec.autoscaling, spec.resources.requests.cpu): invalid metrics (1 invalid out of 1), first error is: ` +
+				"failed to get cpu resource metric value: failed to get cpu utilization: missing request for cpu in container proxy", 0,
+		},
 		"a request of 0, told at once": {
 			failed("the HPA was unable to compute the replica count: failed to get cpu utilization: no metrics returned matched known pods", 0), "0", 1, health.Failed,
 			`HorizontalPodAutoscaler "shop" cannot scale, because it aims at a share of the CPU that is requested, and spec.resources.requests.cpu is 0: ` +

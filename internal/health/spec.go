@@ -2,6 +2,7 @@ package health
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -81,10 +82,11 @@ func memoryLimit(pod *corev1.Pod, status corev1.ContainerStatus) (string, bool) 
 func unschedulable(pod *corev1.Pod, message string) string {
 	message, _, _ = strings.Cut(message, " preemption: ")
 	message = strings.TrimSuffix(strings.TrimSuffix(message, ","), " no new claims to deallocate")
+	reasons := noNode(message)
 	var lacks []string
 	for _, container := range pod.Spec.Containers {
 		for name, asked := range container.Resources.Requests {
-			if !contains(message+" ", "Insufficient "+string(name)+".", "Insufficient "+string(name)+",", "Insufficient "+string(name)+" ") {
+			if !slices.Contains(reasons, "Insufficient "+string(name)) {
 				continue
 			}
 			lack := fmt.Sprintf("%s %s", name, asked.String())
@@ -99,4 +101,25 @@ func unschedulable(pod *corev1.Pod, message string) string {
 	}
 	slices.Sort(lacks)
 	return fmt.Sprintf("no node has what it asks for, %s: %s", strings.Join(lacks, ", "), message)
+}
+
+// noNodeOf matches the scheduler's message: how many nodes there are, and each reason with the number of nodes it rules out.
+// A reason that rules out all of them has no number. After the full stop comes what else was tried.
+var (
+	noNodeOf = regexp.MustCompile(`^0/\d+ nodes are available: (.*?)(?:\.(?: .*)?)?$`)
+	ofNodes  = regexp.MustCompile(`^\d+ `)
+)
+
+// noNode returns the reasons in the scheduler's message, or nothing for another message. No name that a reason may hold, of a
+// resource, a taint or a claim, has a space, so none can pass for a reason.
+func noNode(message string) []string {
+	m := noNodeOf.FindStringSubmatch(message)
+	if m == nil {
+		return nil
+	}
+	reasons := strings.Split(m[1], ", ")
+	for i := range reasons {
+		reasons[i] = ofNodes.ReplaceAllString(reasons[i], "")
+	}
+	return reasons
 }

@@ -205,3 +205,22 @@ func TestDamageThatAFullCacheExplainsIsNone(t *testing.T) {
 		t.Errorf("without an error there is %v", err)
 	}
 }
+
+// The words of an answer are a server's, and may be anything: a busy one is asked again, whatever it says.
+func TestOnlyTheCodeOfAnAnswerRefusesCredentials(t *testing.T) {
+	for _, c := range []struct {
+		answer minio.ErrorResponse
+		final  bool
+	}{
+		{minio.ErrorResponse{Code: "ExpiredToken", StatusCode: 400, Message: "x"}, true},
+		{minio.ErrorResponse{Code: "SlowDown", StatusCode: 503, Message: "The provided token has expired"}, false},
+		{minio.ErrorResponse{Code: "InternalError", StatusCode: 500, Message: "AccessDenied: forbidden, not found"}, false},
+		{minio.ErrorResponse{Code: "SlowDown", StatusCode: 503, BucketName: "The provided token has expired", Key: "denied"}, false},
+	} {
+		for _, translate := range []func(error) error{translated, refusedCredentials} {
+			if err := translate(fmt.Errorf("read: %w", c.answer)); errors.Is(err, blob.ErrInvalidCredentials) != c.final {
+				t.Errorf("%+v: %v", c.answer, err)
+			}
+		}
+	}
+}

@@ -227,15 +227,12 @@ func translated(err error) error {
 	}
 }
 
-// refusedCredentials keeps a call from being tried again with credentials that are refused, or in a bucket that there is not. A
-// token that has expired the library finds out itself.
+// refusedCredentials keeps a call from being tried again with credentials that are refused, or in a bucket that there is not. Only
+// the code of the answer tells: its words are those of a server.
 func refusedCredentials(err error) error {
 	var response minio.ErrorResponse
 	if errors.As(err, &response) && (refusesCredentials(response.Code) || responseKind(response) == KindBucketNotFound) {
 		return &finalError{err}
-	}
-	if err != nil && strings.Contains(err.Error(), blob.InvalidCredentialsErrStr) {
-		return blob.ErrInvalidCredentials
 	}
 	return err
 }

@@ -72,7 +72,7 @@ func someFacts(s *generate.Source, app *slipwayv1alpha1.WebApp) facts {
 		f.autoscaler.Name, f.autoscaler.UID = app.Name, "autoscaler-uid"
 		f.autoscaler.Status.Conditions = []autoscalingv2.HorizontalPodAutoscalerCondition{{
 			Type: autoscalingv2.ScalingActive, Status: generate.Pick(s, corev1.ConditionTrue, corev1.ConditionFalse),
-			Message: generate.Pick(s, "missing request for cpu", "no metrics returned"), LastTransitionTime: metav1.NewTime(time.Unix(int64(s.Byte()), 0)),
+			Message: generate.Pick(s, "failed to get cpu utilization: missing request for cpu in container app", "no metrics returned"), LastTransitionTime: metav1.NewTime(time.Unix(int64(s.Byte()), 0)),
 		}}
 	}
 	missing := outcome.Waitingf(0, slipwayv1alpha1.ReasonSecretNotFound, "Secret %q does not exist", "db")
