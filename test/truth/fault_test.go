@@ -143,6 +143,7 @@ func try(t *testing.T, name string, fault fault) {
 	told := f.subject.First(begun, fault.says[0].condition+" "+fault.says[0].reason, f.claims(fault.says))
 	if fault.known != nil {
 		known = f.shown(begun, "what status says", fault.known)
+		f.notBefore(told.At, known)
 	}
 	result := result{name: name, subject: kindOf(fault.subject), told: f.late(told.At, known, "told"), message: f.message(told.Object)}
 	if fault.answer != "" {
@@ -301,12 +302,17 @@ func (f *trial) over(mended, cleared time.Time) time.Time {
 	return good
 }
 
-// late is how long after the cluster status knew. It cannot know before.
-func (f *trial) late(said, known time.Time, what string) time.Duration {
+// notBefore checks that status did not know before the cluster.
+func (f *trial) notBefore(said, known time.Time) {
 	f.Helper()
 	if early := known.Sub(said); early > skew {
-		f.Errorf("it was %s %v before the cluster knew: known is not what it is told by", what, early.Round(time.Millisecond))
+		f.Errorf("it was told %v before the cluster knew: known is not what it is told by", early.Round(time.Millisecond))
 	}
+}
+
+// late is how long after the cluster status knew.
+func (f *trial) late(said, known time.Time, what string) time.Duration {
+	f.Helper()
 	late := max(0, said.Sub(known))
 	if late > goal {
 		f.Errorf("it was %s %v after the cluster knew, want at most %v", what, late.Round(time.Millisecond), goal)
