@@ -64,7 +64,7 @@ type APIGatewaySpec struct {
 	Image string `json:"image,omitempty"`
 
 	// imagePullSecrets are the Secrets used to pull the image, at most 16, in the same
-	// namespace.
+	// namespace. One that does not exist is told by the condition PullSecretMissing.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=name

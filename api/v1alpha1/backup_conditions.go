@@ -127,6 +127,8 @@ const (
 	ReasonSourceNotFound = "SourceNotFound"
 	// ReasonDestinationNotFound: the claim or the bucket that spec.destination names does not exist.
 	ReasonDestinationNotFound = "DestinationNotFound"
+	// ReasonContainerNotFound: the workload that spec.source names has no container that spec.dump or spec.hooks names.
+	ReasonContainerNotFound = "ContainerNotFound"
 	// ReasonPriorityClassNotFound: the PriorityClass that the spec names does not exist.
 	ReasonPriorityClassNotFound = "PriorityClassNotFound"
 	// ReasonStorageClassNotFound: the StorageClass that the spec names does not exist.

@@ -30,7 +30,8 @@ type BackupHooks struct {
 
 // BackupHook is a command.
 type BackupHook struct {
-	// container is the container of the pod that it runs in. Default: the first that mounts the volume.
+	// container is the container of the pod that it runs in. A workload in spec.source has to have it in its pod template.
+	// Default: the first that mounts the volume.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +optional

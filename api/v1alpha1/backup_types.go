@@ -299,7 +299,8 @@ type BackupMover struct {
 	// resources are the compute resources of the pod. Default: 100m CPU and 256Mi memory asked, 1Gi memory at most.
 	// +optional
 	Resources *ResourceRequirements `json:"resources,omitempty"`
-	// imagePullSecrets are the Secrets used to pull the images of the pod, at most 16, in the same namespace. Default: none.
+	// imagePullSecrets are the Secrets used to pull the images of the pod, at most 16, in the same namespace. One that
+	// does not exist is told by the condition PullSecretMissing. Default: none.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=name

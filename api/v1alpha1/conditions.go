@@ -15,6 +15,10 @@ const (
 	// ConditionStalled is True while nothing will get better until a user acts. It is
 	// absent otherwise.
 	ConditionStalled = "Stalled"
+	// ConditionPullSecretMissing is True while a Secret to pull images with does not exist, of a kind whose spec names
+	// some. Pods start without it where the node has the image or may pull it, so Ready does not count it. It is absent
+	// otherwise.
+	ConditionPullSecretMissing = "PullSecretMissing"
 )
 
 // Reasons that every kind uses.

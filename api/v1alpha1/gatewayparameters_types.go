@@ -59,7 +59,8 @@ type GatewayParametersSpec struct {
 	// +optional
 	Resources *ResourceRequirements `json:"resources,omitempty"`
 
-	// imagePullSecrets are the Secrets used to pull the image, at most 16, in the namespace of the Gateway. Default: none.
+	// imagePullSecrets are the Secrets used to pull the image, at most 16, in the namespace of the Gateway. One
+	// that does not exist is told by the condition slipway.dev/PullSecretMissing of the Gateway. Default: none.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=name

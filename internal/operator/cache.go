@@ -123,7 +123,7 @@ func exposureBudget(namespaces []string) optional.Budget {
 }
 
 // namedBudget is the budget of what Backups name and others make: every claim, Deployment and StatefulSet, and every class of
-// volumes and of priority, as metadata: that it exists, and which WebApp a Deployment is of.
+// volumes and of priority, as metadata: that it exists, its generation, and which WebApp a Deployment is of.
 func namedBudget(namespaces []string) optional.Budget {
 	budget := optional.Budget{Namespaces: watched(namespaces), ByObject: map[client.Object]cache.ByObject{}}
 	for _, kind := range backup.Named(len(namespaces) > 0) {
@@ -132,14 +132,19 @@ func namedBudget(namespaces []string) optional.Budget {
 	return budget
 }
 
-// keepApp keeps identity, and the label of a WebApp.
+// keepApp keeps identity, the generation, and the label of a WebApp.
 func keepApp(object any) (any, error) {
-	app := ""
+	app, generation := "", int64(0)
 	if metadata, ok := object.(*metav1.PartialObjectMetadata); ok {
-		app = metadata.Labels[slipwayv1alpha1.LabelWebApp]
+		app, generation = metadata.Labels[slipwayv1alpha1.LabelWebApp], metadata.Generation
 	}
 	kept, err := keepIdentity(object)
-	if metadata, ok := kept.(*metav1.PartialObjectMetadata); ok && app != "" {
+	metadata, ok := kept.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return kept, err
+	}
+	metadata.Generation = generation
+	if app != "" {
 		metadata.Labels = map[string]string{slipwayv1alpha1.LabelWebApp: app}
 	}
 	return kept, err

@@ -30,6 +30,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/webapp"
 	"github.com/slipway-dev/slipway/internal/kit/contentkey"
 	"github.com/slipway-dev/slipway/internal/kit/lease"
+	"github.com/slipway-dev/slipway/internal/kit/optional"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/webhook"
 	"github.com/slipway-dev/slipway/internal/monitor/kindrole"
@@ -229,6 +230,11 @@ func ControllerNames() []string {
 func addControllers(mgr ctrl.Manager, options Options) error {
 	backupImage := cmp.Or(options.BackupImage, defaultBackupImage)
 	turns := &lease.Turns{} // a Backup and its runs make Jobs for one repository
+	// Backups and Restores name objects of the same kinds.
+	named, err := optional.New(mgr, optional.Options{Budget: namedBudget(options.Namespaces), NewCache: options.NewCache})
+	if err != nil {
+		return fmt.Errorf("set up the kinds of what others make: %w", err)
+	}
 	gateways := gatewayOptions(options)
 	all := map[string]func() error{
 		"gateway":      func() error { return gateway.Setup(mgr, gateways) },
@@ -254,7 +260,7 @@ func addControllers(mgr ctrl.Manager, options Options) error {
 		},
 		"backup": func() error {
 			return backup.Setup(mgr, backup.Options{
-				Image: backupImage, Hooks: options.BackupHooks, Turns: turns, Named: namedBudget(options.Namespaces), NewCache: options.NewCache,
+				Image: backupImage, Hooks: options.BackupHooks, Turns: turns, Named: named,
 				MaxConcurrentReconciles: options.MaxConcurrentReconciles, NewQueue: options.NewQueue,
 			})
 		},
@@ -266,7 +272,7 @@ func addControllers(mgr ctrl.Manager, options Options) error {
 		},
 		"restore": func() error {
 			return restore.Setup(mgr, restore.Options{
-				Image: backupImage, MaxConcurrentReconciles: options.MaxConcurrentReconciles, NewQueue: options.NewQueue,
+				Image: backupImage, Named: named, MaxConcurrentReconciles: options.MaxConcurrentReconciles, NewQueue: options.NewQueue,
 			})
 		},
 	}
@@ -282,6 +288,9 @@ func addControllers(mgr ctrl.Manager, options Options) error {
 		if err := setUp(); err != nil {
 			return fmt.Errorf("set up the controller %s: %w", name, err)
 		}
+	}
+	if slices.Contains(names, "backup") || slices.Contains(names, "restore") {
+		return named.Setup()
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func (s *scope) trouble(routes slipwayv1alpha1.RoutesStatus) *health.Trouble {
 		return s.served.stale
 	}
 	if s.rollout.Trouble != nil {
-		return s.rollout.Trouble
+		return s.pullSecrets.Explain(s.rollout.Trouble)
 	}
 	if s.served.behind != nil {
 		return s.served.behind
@@ -124,6 +124,9 @@ func (s *scope) resolvedRefs() metav1.Condition {
 		if p, ok := s.served.problems[i]; ok && ofReferences(p.Reason) {
 			return status.False(slipwayv1alpha1.ConditionResolvedRefs, p.Reason, routeMessage(s.check.names[i], p.Message))
 		}
+	}
+	if missing := s.pullSecrets.Missing(); missing != "" {
+		return status.False(slipwayv1alpha1.ConditionResolvedRefs, slipwayv1alpha1.ReasonSecretNotFound, missing)
 	}
 	if s.served.current > 0 {
 		return status.True(slipwayv1alpha1.ConditionResolvedRefs, slipwayv1alpha1.ReasonResolvedRefs, "everything that the spec names exists")

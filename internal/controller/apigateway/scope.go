@@ -22,6 +22,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
+	"github.com/slipway-dev/slipway/internal/kit/pullsecret"
 	"github.com/slipway-dev/slipway/internal/kit/watch"
 	"github.com/slipway-dev/slipway/internal/kit/workload"
 )
@@ -53,6 +54,8 @@ type scope struct {
 	// parentNotWatched tells that the operator may not look whether that Gateway exists, because
 	// it does not work in its namespace. Set by load.
 	parentNotWatched bool
+	// pullSecrets is what was found of the Secrets to pull the image with. Set by load.
+	pullSecrets pullsecret.Looked
 	// gatewayAPI applies HTTPRoutes. Without it the cluster did not have the kinds when load
 	// read, and the four above are empty for that. Set by load.
 	gatewayAPI *apply.Applier
@@ -141,16 +144,17 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 	if err != nil {
 		return nil, err
 	}
-	return s, nil
+	s.pullSecrets, err = pullsecret.Look(ctx, r.kit.Client, key.Namespace, s.gateway.Spec.ImagePullSecrets, "spec.imagePullSecrets", "")
+	return s, err
 }
 
-// children are those that exist.
+// children are those that exist, and the Secrets to pull the image with as the cache shows them.
 func (s *scope) children() []client.Object {
 	all := apply.Existing(s.account, s.role, s.binding, s.deployment, s.service, s.autoscaler, s.budget, s.ingress)
 	for _, route := range s.existingHTTPRoutes() {
 		all = append(all, route)
 	}
-	return all
+	return append(all, s.pullSecrets.Seen...)
 }
 
 // loadPods reads the ReplicaSets and pods of the Deployment, which was read before. Others may have the labels too.

@@ -13,7 +13,9 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
@@ -24,6 +26,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/blocker"
 	"github.com/slipway-dev/slipway/internal/kit/optional"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
+	"github.com/slipway-dev/slipway/internal/kit/pullsecret"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 	"github.com/slipway-dev/slipway/internal/kit/watch"
 )
@@ -31,6 +34,8 @@ import (
 const (
 	// indexAPIGateway finds pods and ReplicaSets by their APIGateway.
 	indexAPIGateway = "slipway.dev/apigateway"
+	// indexPullSecret finds APIGateways by the Secrets that their images are pulled with.
+	indexPullSecret = "slipway.dev/apigateway-pull-secret"
 	// indexParent finds APIGateways by the Gateway they attach to, as namespace/name.
 	indexParent = "slipway.dev/parent"
 
@@ -71,6 +76,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		watch.Index{Object: watch.ReplicaSet(), Name: indexAPIGateway, Values: watch.LabelIndex(slipwayv1alpha1.LabelAPIGateway)},
 		watch.Index{Object: &slipwayv1alpha1.APIGateway{}, Name: indexClaim, Values: claimIndex},
 		watch.Index{Object: &slipwayv1alpha1.APIGateway{}, Name: indexParent, Values: parentIndex},
+		watch.Index{Object: &slipwayv1alpha1.APIGateway{}, Name: indexPullSecret, Values: pullSecretIndex},
 		watch.Index{Object: &coordinationv1.Lease{}, Name: hosts.IndexHolder, Values: hosts.HolderIndex},
 		watch.Index{Object: &coordinationv1.Lease{}, Name: hosts.IndexNamespace, Values: hosts.NamespaceIndex},
 	); err != nil {
@@ -104,6 +110,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		Watches(&corev1.Pod{}, watch.ByLabel(slipwayv1alpha1.LabelAPIGateway)).
 		WatchesMetadata(&appsv1.ReplicaSet{}, watch.ByLabel(slipwayv1alpha1.LabelAPIGateway)).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(ofQuotaSecret)).
+		WatchesMetadata(&corev1.Secret{}, ofPullSecret(mgr.GetClient()), builder.WithPredicates(pullsecret.ComesOrGoes())).
 		// Whose a host is.
 		Watches(&coordinationv1.Lease{}, ofRecord(mgr.GetClient())).
 		WatchesRawSource(watch.Notices(follower.Notify)).
@@ -120,6 +127,22 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	return nil
 }
 
+func pullSecretIndex(object client.Object) []string {
+	gateway, ok := object.(*slipwayv1alpha1.APIGateway)
+	if !ok {
+		return nil
+	}
+	return pullsecret.Names(gateway.Spec.ImagePullSecrets)
+}
+
+// ofPullSecret enqueues the APIGateways whose image is pulled with a Secret.
+func ofPullSecret(reader client.Reader) handler.EventHandler {
+	return watch.Referrers{
+		Reader: reader, List: &slipwayv1alpha1.APIGatewayList{}, Index: indexPullSecret, SameNamespace: true,
+		Values: func(object client.Object) []string { return []string{object.GetName()} },
+	}.Handler()
+}
+
 func withDefaults(options Options) Options {
 	if options.AdminPort == 0 {
 		options.AdminPort = desired.AdminPort
@@ -134,7 +157,7 @@ func newReconciler(mgr ctrl.Manager, options Options, replicas Replicas) *Reconc
 	r := &Reconciler{
 		kit: kit.New(mgr, kit.Options{FieldManager: FieldManager, Clock: options.Clock, News: status.News{
 			Good: []string{slipwayv1alpha1.ConditionReady},
-			Bad:  []string{slipwayv1alpha1.ConditionDegraded, slipwayv1alpha1.ConditionStalled},
+			Bad:  []string{slipwayv1alpha1.ConditionDegraded, slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ConditionPullSecretMissing},
 		}}),
 		hosts:    &hosts.Book{Client: mgr.GetClient(), Namespace: options.Namespace},
 		replicas: replicas,

@@ -48,6 +48,7 @@ func (s *scope) status(now time.Time) slipwayv1alpha1.APIGatewayStatus {
 		status.Available(s.workload(), s.notReady()), s.progressing(), status.Degraded(s.trouble(next.Routes)),
 	}
 	conditions = append(conditions, s.stalled()...)
+	conditions = append(conditions, s.pullSecrets.Condition(slipwayv1alpha1.ConditionPullSecretMissing)...)
 	next.Conditions = status.Merge(gateway.Status.Conditions, conditions, gateway.Generation, metav1.NewTime(now))
 	return next
 }

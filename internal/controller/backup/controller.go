@@ -28,6 +28,8 @@ type Reconciler struct {
 	writers lease.Writers
 	// named reads, as metadata, what Backups name and others make.
 	named *optional.Kinds
+	// templates knows what the containers of workloads are called.
+	templates templates
 	// references looks for the Secrets and ConfigMaps that a pod needs.
 	references *transfer.References
 	// metrics counts.

@@ -11,6 +11,7 @@
 //	validate.go    what the schema cannot check (pure), and the webhook that refuses it
 //	source.go      which copies count, and how new the newest one is
 //	references.go  what a Backup names: whether there is such a thing
+//	containers.go  the containers that a Backup names: whether the workload has them
 //	plan.go        when runs are due, and what the schedule promises (pure)
 //	key.go         the Secret with the password, and the ID of the repository in it
 //	children.go    making runs and Jobs, and deleting what is history

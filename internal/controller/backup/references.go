@@ -14,15 +14,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/kit/optional"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
+	"github.com/slipway-dev/slipway/internal/kit/pullsecret"
 	"github.com/slipway-dev/slipway/internal/kit/transfer"
 	"github.com/slipway-dev/slipway/internal/kit/watch"
 	"github.com/slipway-dev/slipway/internal/mover"
@@ -37,7 +36,7 @@ import (
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch
 // +kubebuilder:rbac:groups=scheduling.k8s.io,resources=priorityclasses,verbs=get;list;watch
 
-// Named are the kinds, as metadata, of what Backups name and others make. With limited those are left out that are in no namespace.
+// Named are the kinds, as metadata, of what Backups and Restores name and others make. With limited those are left out that are in no namespace.
 func Named(limited bool) []client.Object {
 	kinds := []client.Object{
 		metadataOf(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")),
@@ -59,26 +58,22 @@ func metadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 }
 
 // watchNamed tells the controller of what comes and goes of what Backups name.
-func (r *Reconciler) watchNamed(mgr ctrl.Manager, options Options, controller func(source.Source) error) error {
-	var err error
-	r.named, err = optional.New(mgr, optional.Options{Budget: options.Named, NewCache: options.NewCache})
-	if err != nil {
-		return err
-	}
-	comesOrGoes := predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
-	for object := range options.Named.ByObject {
+func (r *Reconciler) watchNamed(cached client.Reader, controller func(source.Source) error) error {
+	// Whether it exists, and of a workload what its containers are called.
+	matters := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() }}
+	for _, object := range r.named.Objects() {
 		kind := object.GetObjectKind().GroupVersionKind().Kind
 		referrers := watch.Referrers{
-			Reader: mgr.GetClient(), List: &slipwayv1alpha1.BackupList{}, Index: indexNamed,
+			Reader: cached, List: &slipwayv1alpha1.BackupList{}, Index: indexNamed,
 			Values: func(found client.Object) []string {
 				return []string{namedValue(kind, found.GetNamespace(), found.GetName())}
 			},
 		}
-		if err := r.named.Watch(controller, object, referrers.Handler(), comesOrGoes); err != nil {
+		if err := r.named.Watch(controller, object, referrers.Handler(), matters); err != nil {
 			return err
 		}
 	}
-	return r.named.Setup()
+	return nil
 }
 
 // reference is an object, as metadata, that a spec names.
@@ -145,8 +140,7 @@ func namedBy(backup *slipwayv1alpha1.Backup) []reference {
 }
 
 // configOf are the Secrets and ConfigMaps that a Backup names and cannot do without. The password's is not among them where the
-// operator makes it, nor are those of mover.imagePullSecrets: the kubelet starts a pod without them, and often the node has
-// the images, or may pull them. Where it may not, the run says so.
+// operator makes it, nor are those of mover.imagePullSecrets: pods start without them, so a condition of its own tells of them.
 func configOf(backup *slipwayv1alpha1.Backup) []transfer.Reference {
 	var list []transfer.Reference
 	if place, err := mover.ParseDestination(backup.Spec.Destination); err == nil && place.Bucket != "" {
@@ -171,6 +165,14 @@ func configOf(backup *slipwayv1alpha1.Backup) []transfer.Reference {
 	return list
 }
 
+// pullSecretsOf are the Secrets that the images of pods are pulled with.
+func pullSecretsOf(backup *slipwayv1alpha1.Backup) []slipwayv1alpha1.LocalReference {
+	if backup.Spec.Mover == nil {
+		return nil
+	}
+	return backup.Spec.Mover.ImagePullSecrets
+}
+
 // configIndex finds Backups by the Secrets, or by the ConfigMaps, that they name. The password's Secret is among them, whoever
 // makes it.
 func configIndex(configMaps bool) client.IndexerFunc {
@@ -182,6 +184,7 @@ func configIndex(configMaps bool) client.IndexerFunc {
 		var names []string
 		if !configMaps {
 			names = append(names, backup.EncryptionSecret())
+			names = append(names, pullsecret.Names(pullSecretsOf(backup))...)
 		}
 		for _, ref := range configOf(backup) {
 			if ref.ConfigMap == configMaps && (configMaps || ref.Name != backup.EncryptionSecret()) {
@@ -208,6 +211,11 @@ func (r *Reconciler) resolve(ctx context.Context, s *scope) error {
 			all = append(all, outcome.Waitingf(0, ref.reason, "there is no %s (%s)", ref.called, ref.field))
 		}
 	}
+	containers, err := r.missingContainers(ctx, s.backup)
+	if err != nil {
+		return err
+	}
+	all = append(all, containers...)
 	config, err := r.references.Missing(ctx, s.backup.Namespace, configOf(s.backup))
 	all = append(all, config...)
 	if len(all) == 0 {

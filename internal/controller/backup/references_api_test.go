@@ -13,11 +13,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/operator"
 )
 
 func (f *fixture) named(name string) metav1.ObjectMeta {
@@ -54,8 +57,37 @@ func statefulSetNamed(f *fixture, name string) client.Object {
 	return &appsv1.StatefulSet{ObjectMeta: f.named(name), Spec: appsv1.StatefulSetSpec{Selector: selector, Template: pods}}
 }
 
+// withSidecar is that StatefulSet with another container.
+func withSidecar(f *fixture) client.Object {
+	set := &appsv1.StatefulSet{}
+	if err := f.get("db", set); err != nil {
+		f.Fatal(err)
+	}
+	pod := &set.Spec.Template.Spec
+	pod.Containers = append(pod.Containers, corev1.Container{Name: "sidecar", Image: "sidecar"})
+	return set
+}
+
 func secretNamed(f *fixture, name string, data map[string]string) client.Object {
 	return &corev1.Secret{ObjectMeta: f.named(name), StringData: data}
+}
+
+// put makes an object, or changes the one that there is.
+func (f *fixture) put(object client.Object) {
+	f.Helper()
+	if object.GetResourceVersion() == "" {
+		err := env.Client.Create(f.Context(), object)
+		if err == nil {
+			return
+		}
+		if !apierrors.IsAlreadyExists(err) {
+			f.Fatal(err)
+		}
+		object.SetResourceVersion("")
+	}
+	if err := env.Client.Update(f.Context(), object); err != nil {
+		f.Fatal(err)
+	}
 }
 
 // namesNothing is a field that names something that is not there, what is said of it, and what mends it.
@@ -82,6 +114,14 @@ func namesOfBackups() map[string]namesNothing {
 		})
 	}
 	class := "class-of-backups"
+	sidecarHook := slipwayv1alpha1.BackupHook{Container: "sidecar", Command: []string{"hold"}}
+	container := func(set func(*slipwayv1alpha1.BackupSpec)) func(*fixture, *slipwayv1alpha1.Backup) {
+		return func(f *fixture, b *slipwayv1alpha1.Backup) {
+			f.create(statefulSetNamed(f, "db"))
+			b.Spec.Source = "statefulset/db"
+			set(&b.Spec)
+		}
+	}
 	return map[string]namesNothing{
 		"source: a claim": {
 			source("gone"), slipwayv1alpha1.ReasonSourceNotFound, `there is no PersistentVolumeClaim "gone" (spec.source)`,
@@ -144,6 +184,24 @@ func namesOfBackups() map[string]namesNothing {
 				return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: "example.com/none"}
 			},
 		},
+		"dump.container": {
+			container(func(s *slipwayv1alpha1.BackupSpec) {
+				s.Dump = &slipwayv1alpha1.BackupDump{Container: "sidecar", Command: []string{"dump"}}
+			}),
+			slipwayv1alpha1.ReasonContainerNotFound, `StatefulSet "db" has no container "sidecar" (spec.dump.container)`, withSidecar,
+		},
+		"hooks.before.container": {
+			container(func(s *slipwayv1alpha1.BackupSpec) {
+				s.Hooks = &slipwayv1alpha1.BackupHooks{Before: &slipwayv1alpha1.BackupBeforeHook{BackupHook: sidecarHook}}
+			}),
+			slipwayv1alpha1.ReasonContainerNotFound, `StatefulSet "db" has no container "sidecar" (spec.hooks.before.container)`, withSidecar,
+		},
+		"hooks.after.container": {
+			container(func(s *slipwayv1alpha1.BackupSpec) {
+				s.Hooks = &slipwayv1alpha1.BackupHooks{After: &sidecarHook}
+			}),
+			slipwayv1alpha1.ReasonContainerNotFound, `StatefulSet "db" has no container "sidecar" (spec.hooks.after.container)`, withSidecar,
+		},
 		"dump.envFrom: a Secret": {
 			dump(slipwayv1alpha1.EnvFromSource{SecretRef: reference("db"), Keys: []string{"user"}}),
 			slipwayv1alpha1.ReasonSecretNotFound, `there is no Secret "db" (spec.dump.envFrom[0])`,
@@ -159,7 +217,7 @@ func namesOfBackups() map[string]namesNothing {
 
 // A schedule may let months go by before a run needs what the spec names.
 func TestWhatABackupNamesIsLookedForWhenItIsNamed(t *testing.T) {
-	env.StartOperator(t, nil)
+	env.StartOperatorWith(t, func(_ *rest.Config, options *operator.Options) { options.BackupHooks = true })
 	for name, tc := range namesOfBackups() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -176,14 +234,7 @@ func TestWhatABackupNamesIsLookedForWhenItIsNamed(t *testing.T) {
 				return nil
 			})
 			mending := tc.mend(f)
-			if err := client.IgnoreAlreadyExists(env.Client.Create(t.Context(), mending)); err != nil {
-				t.Fatal(err)
-			}
-			if secret, ok := mending.(*corev1.Secret); ok && secret.UID == "" {
-				if err := env.Client.Update(t.Context(), secret); err != nil {
-					t.Fatal(err)
-				}
-			}
+			f.put(mending)
 			if mending.GetNamespace() == "" {
 				t.Cleanup(func() {
 					if err := env.Client.Delete(context.WithoutCancel(t.Context()), mending); err != nil {
@@ -198,16 +249,28 @@ func TestWhatABackupNamesIsLookedForWhenItIsNamed(t *testing.T) {
 	}
 }
 
-// The kubelet starts a pod without the Secrets that only help to pull its images.
-func TestABackupNeedsNoSecretToPullImages(t *testing.T) {
+// The kubelet starts a pod without the Secrets that only help to pull its images, and says nothing.
+func TestABackupNeedsNoSecretToPullImagesAndTellsThatThereIsNone(t *testing.T) {
 	env.StartOperator(t, nil)
 	f := newFixture(t)
 	f.backup(func(b *slipwayv1alpha1.Backup) {
 		b.Spec.Schedule = "0 2 * * *"
 		b.Spec.Mover = &slipwayv1alpha1.BackupMover{ImagePullSecrets: []slipwayv1alpha1.LocalReference{{Name: "pull"}}}
 	})
+	const missing = slipwayv1alpha1.ConditionPullSecretMissing
 	f.wait(func(b *slipwayv1alpha1.Backup) error {
-		return has(b, slipwayv1alpha1.ConditionReady, metav1.ConditionTrue, slipwayv1alpha1.ReasonNoRun)
+		return errors.Join(
+			has(b, slipwayv1alpha1.ConditionReady, metav1.ConditionTrue, slipwayv1alpha1.ReasonNoRun),
+			has(b, missing, metav1.ConditionTrue, slipwayv1alpha1.ReasonSecretNotFound),
+			contains(meta.FindStatusCondition(b.Status.Conditions, missing), `Secret "pull" does not exist (spec.mover.imagePullSecrets[0])`),
+		)
+	})
+	f.create(secretNamed(f, "pull", nil))
+	f.wait(func(b *slipwayv1alpha1.Backup) error {
+		if c := meta.FindStatusCondition(b.Status.Conditions, missing); c != nil {
+			return errors.New(c.Message)
+		}
+		return nil
 	})
 }
 

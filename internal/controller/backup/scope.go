@@ -15,6 +15,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
+	"github.com/slipway-dev/slipway/internal/kit/pullsecret"
 	"github.com/slipway-dev/slipway/internal/kit/watch"
 	"github.com/slipway-dev/slipway/internal/mover"
 )
@@ -30,6 +31,8 @@ type scope struct {
 	pods []corev1.Pod
 	// drills are those of them that are drills; they are not among jobs. Set by load.
 	drills []batchv1.Job
+	// pullSecrets is what was found of the Secrets that images are pulled with. Set by load.
+	pullSecrets pullsecret.Looked
 
 	// source is what is to be copied, empty where the spec does not tell. Set by load.
 	source string
@@ -43,7 +46,6 @@ type scope struct {
 
 	// missing is what the spec names and there is not, nil where all is there. Set by resolve.
 	missing *outcome.Error
-
 	// repositoryID is that of the repository, empty before the first run. Set by keepKey.
 	repositoryID string
 	// lastSlot is the newest slot that was seen to, and missed how many went by. Set by start.
@@ -102,6 +104,9 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 		}
 	}
 	s.source = sourceOf(&s.backup.Spec)
+	if s.pullSecrets, err = pullsecret.Look(ctx, r.kit.Client, key.Namespace, pullSecretsOf(s.backup), "spec.mover.imagePullSecrets", ""); err != nil {
+		return nil, err
+	}
 	s.pods, err = watch.Pods(ctx, r.kit.Client, s.backup, indexBackup)
 	s.lastSlot, s.missed, s.kept = s.backup.Status.LastSlot, s.backup.Status.MissedSlots, s.backup.Status.Retention
 	s.repositoryID = s.backup.Status.RepositoryID

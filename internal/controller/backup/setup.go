@@ -8,8 +8,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
@@ -47,10 +47,8 @@ type Options struct {
 	Image string
 	// Hooks tells that the operator runs hooks. Default false: a Backup with hooks makes no run, and says so.
 	Hooks bool
-	// Named is what is kept in memory of the kinds that Named tells.
-	Named optional.Budget
-	// NewCache replaces the caches of these kinds. Default: controller-runtime's.
-	NewCache cache.NewCacheFunc
+	// Named reads, as metadata, the kinds of what Backups name and others make. Required. Whoever makes it sets it up.
+	Named *optional.Kinds
 	// MaxConcurrentReconciles is how many Backups are worked on at a time. Default: outcome.DefaultConcurrency.
 	MaxConcurrentReconciles int
 	// NewQueue replaces the queue. Default: outcome.NewFairQueue.
@@ -102,7 +100,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err != nil {
 		return fmt.Errorf("build the controller: %w", err)
 	}
-	if err := reconciler.watchNamed(mgr, options, built.Watch); err != nil {
+	if err := reconciler.watchNamed(mgr.GetClient(), built.Watch); err != nil {
 		return fmt.Errorf("watch what Backups name: %w", err)
 	}
 	return nil
@@ -113,11 +111,13 @@ func Setup(mgr ctrl.Manager, options Options) error {
 func NewReconciler(mgr ctrl.Manager, options Options) *Reconciler {
 	tools := kit.New(mgr, kit.Options{FieldManager: FieldManager, Clock: options.Clock, News: status.News{
 		Good: []string{slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ConditionDrillPassed},
-		Bad:  []string{slipwayv1alpha1.ConditionStalled},
+		Bad:  []string{slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ConditionPullSecretMissing},
 	}})
 	return &Reconciler{
 		kit:        tools,
+		templates:  templates{live: tools.Live, known: lru.New(kit.Memory)},
 		references: transfer.NewReferences(tools.Client, tools.Live),
+		named:      options.Named,
 		writers:    lease.Writers{Applier: tools.Applier, Live: tools.Live, Clock: tools.Clock, Turns: cmp.Or(options.Turns, &lease.Turns{})},
 		metrics:    newMetrics(mgr.GetCache()),
 		image:      options.Image,

@@ -71,6 +71,7 @@ func (s *scope) status(now time.Time) slipwayv1alpha1.BackupStatus {
 	}
 	conditions := append([]metav1.Condition{ready, s.verified(), s.objective(), s.retention()}, s.abnormal()...)
 	conditions = append(conditions, s.drillPassed()...)
+	conditions = append(conditions, s.pullSecrets.Condition(slipwayv1alpha1.ConditionPullSecretMissing)...)
 	next.Conditions = status.Merge(before.Conditions, conditions, s.backup.Generation, metav1.NewTime(now))
 	return next
 }

@@ -145,7 +145,7 @@ func (r *Reconciler) use(ctx context.Context, s *scope, in *desired.Inputs) erro
 		return nil
 	}
 	used, err := transfer.Use(ctx, r.kit.Live, types.NamespacedName{Namespace: s.run.Namespace, Name: in.Claim},
-		slipwayv1alpha1.ReasonSourceNotFound, "spec.source of the Backup")
+		slipwayv1alpha1.ReasonSourceNotFound, "spec.source of the Backup", transfer.Recheck)
 	in.Node, in.Tolerations, in.Live, in.Identity = used.Node, used.Tolerations, used.Live, used.Identity.As(s.backup.Spec.Mover)
 	return err
 }

@@ -1,6 +1,9 @@
 package gateway
 
-import "github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+import (
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+)
 
 // Controller and ConditionLive are those of package graph: whoever reads a status needs them too.
 const (
@@ -13,6 +16,10 @@ const (
 // is also there while a pod that is ready serves old objects, because it cannot serve the newest ones at all. Then the reason is
 // ImageIncompatible if its release cannot serve them, or Invalid if they are wrong.
 const ConditionDegraded = "slipway.dev/Degraded"
+
+// ConditionPullSecretMissing is there, and True, while a Secret of the Gateway's namespace does not exist that its GatewayParameters
+// name to pull images with. Pods start without it where the node has the image or may pull it.
+const ConditionPullSecretMissing = "slipway.dev/" + slipwayv1alpha1.ConditionPullSecretMissing
 
 // Reasons of ConditionLive.
 const (

@@ -3,16 +3,21 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
+	"github.com/slipway-dev/slipway/internal/kit/pullsecret"
+	"github.com/slipway-dev/slipway/internal/kit/watch"
 )
 
 // parametersKind is the kind of parameters that there is.
@@ -123,9 +128,36 @@ func (r *Reconciler) loadParameters(ctx context.Context, s *scope) error {
 		problem = fmt.Sprintf("the %s of GatewayClass %q and of the Gateway contradict each other: %s", parametersKind, class.Name, why)
 	}
 	s.input.ParametersProblem = problem
-	if known && problem == "" {
+	if !known || problem != "" {
+		s.parameters, s.forgotten = desired.Asked(s.deployment)
+	}
+	s.pullSecrets, err = pullsecret.Look(ctx, r.kit.Client, s.gateway.Namespace, s.parameters.ImagePullSecrets, "spec.imagePullSecrets", " of its "+parametersKind)
+	return err
+}
+
+func pullSecretIndex(object client.Object) []string {
+	found, ok := object.(*slipwayv1alpha1.GatewayParameters)
+	if !ok {
 		return nil
 	}
-	s.parameters, s.forgotten = desired.Asked(s.deployment)
-	return nil
+	return pullsecret.Names(found.Spec.ImagePullSecrets)
+}
+
+// ofPullSecret are the Gateways of a namespace whose images are pulled with a Secret of it. The parameters may be those of a class,
+// which are in another namespace.
+func ofPullSecret(find referrers, known *kinds, reader client.Reader) handler.MapFunc {
+	ofParameters := find.ofParameters(known.classes)
+	return func(ctx context.Context, secret client.Object) []reconcile.Request {
+		naming := watch.Referrers{
+			Reader: reader, List: &slipwayv1alpha1.GatewayParametersList{}, Index: indexPullSecret,
+			Values: func(object client.Object) []string { return []string{object.GetName()} },
+		}
+		var requests []reconcile.Request
+		for _, name := range naming.Map(ctx, secret) {
+			requests = append(requests, ofParameters(ctx, &slipwayv1alpha1.GatewayParameters{
+				ObjectMeta: metav1.ObjectMeta{Name: name.Name, Namespace: name.Namespace},
+			})...)
+		}
+		return slices.DeleteFunc(requests, func(r reconcile.Request) bool { return r.Namespace != secret.GetNamespace() })
+	}
 }

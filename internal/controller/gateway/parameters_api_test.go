@@ -20,6 +20,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/controller/gateway"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
@@ -329,4 +330,41 @@ func TestTheAPIServerRefusesParametersThatCannotBeMeant(t *testing.T) {
 	if diff := cmp.Diff(slipwayv1alpha1.ProxyProtocolRequired, p.Spec.ProxyProtocol.Mode); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// Pods start without a Secret to pull their image with, so they say nothing of it. It is looked for in the namespace of the Gateway,
+// wherever the parameters are.
+func TestAPullSecretThatDoesNotExistIsTold(t *testing.T) {
+	f := newFixture(t)
+	f.startOperator(nil)
+	ofClass := parameters(f.other, "every", slipwayv1alpha1.GatewayParametersSpec{
+		ImagePullSecrets: []slipwayv1alpha1.LocalReference{{Name: "registry"}},
+	})
+	withParameters(f.class, ofClass)
+	g := f.gateway()
+	f.create(ofClass, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "registry", Namespace: f.other}}, f.class, g)
+	told := func(want bool) {
+		t.Helper()
+		environment.Eventually(t, func() error {
+			if err := f.get(g); err != nil {
+				return err
+			}
+			said := message(g.Status.Conditions, gateway.ConditionPullSecretMissing)
+			if missing := strings.Contains(said, `Secret "registry" does not exist (spec.imagePullSecrets[0] of its GatewayParameters)`); missing != want {
+				return fmt.Errorf("it says %q in %+v", said, g.Status.Conditions)
+			}
+			if said != "" && !want {
+				return fmt.Errorf("it says %q", said)
+			}
+			return nil
+		})
+	}
+	told(true)
+	here := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "registry", Namespace: f.namespace}}
+	f.create(here)
+	told(false)
+	f.delete(here)
+	told(true)
+	update(f, ofClass, func(p *slipwayv1alpha1.GatewayParameters) { p.Spec.ImagePullSecrets = nil })
+	told(false)
 }

@@ -23,6 +23,8 @@ const (
 	indexClass = "slipway.dev/class"
 	// indexParameters finds Gateways by the GatewayParameters that they name themselves.
 	indexParameters = "slipway.dev/parameters"
+	// indexPullSecret finds GatewayParameters by the Secrets that images are pulled with.
+	indexPullSecret = "slipway.dev/pull-secret"
 	// indexSecret finds Gateways and ListenerSets by the Secrets that listeners name, and by the namespace of each that is not
 	// their own, and GatewayPolicies by the Secrets that they name.
 	indexSecret = "slipway.dev/secret"

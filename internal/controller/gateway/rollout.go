@@ -76,9 +76,9 @@ func (s *scope) judgeRollout(now time.Time) {
 	}
 	verdict := w.Judge(how)
 	s.recheck.After(verdict.Recheck)
-	s.rollout = rollout{trouble: verdict.Trouble, waiting: verdict.Waiting}
+	s.rollout = rollout{trouble: s.pullSecrets.Explain(verdict.Trouble), waiting: verdict.Waiting}
 	if w.Deployed().Terminal {
-		s.rollout.trouble = w.Stuck(verdict, how, "its deadline")
+		s.rollout.trouble = s.pullSecrets.Explain(w.Stuck(verdict, how, "its deadline"))
 	}
 	if s.rollout.trouble != nil {
 		return

@@ -24,6 +24,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
+	"github.com/slipway-dev/slipway/internal/kit/pullsecret"
 	"github.com/slipway-dev/slipway/internal/kit/workload"
 )
 
@@ -74,6 +75,8 @@ type scope struct {
 	departed []*slipwayv1alpha1.GatewayPolicy
 	// bundleVersions are those of the ConfigMaps with authorities. Set by readBundles.
 	bundleVersions map[types.NamespacedName]string
+	// pullSecrets is what was found of the Secrets to pull images with. Set by loadParameters.
+	pullSecrets pullsecret.Looked
 	// shown are the parameters, and the Secrets that listeners name, as the cache has them. The children are made of them. Set by
 	// load, and the Secrets by readCertificates.
 	shown []client.Object

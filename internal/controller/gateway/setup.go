@@ -32,6 +32,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit"
 	"github.com/slipway-dev/slipway/internal/kit/blocker"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
+	"github.com/slipway-dev/slipway/internal/kit/pullsecret"
 	"github.com/slipway-dev/slipway/internal/kit/watch"
 )
 
@@ -138,6 +139,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(running)).
 		WatchesMetadata(&appsv1.ReplicaSet{}, handler.EnqueueRequestsFromMapFunc(running)).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(find.ofSecret)).
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(ofPullSecret(find, known, mgr.GetClient())), builder.WithPredicates(pullsecret.ComesOrGoes())).
 		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(find.ofBundle)).
 		WatchesRawSource(watch.Notices(follower.Notify)).
 		WatchesRawSource(r.kit.Blockers.Source()).
@@ -194,7 +196,8 @@ func addIndexes(mgr ctrl.Manager, known *kinds) error {
 	label := watch.LabelIndex(gatewayv1.GatewayNameLabelKey)
 	err := watch.AddIndexes(mgr,
 		watch.Index{Object: &corev1.Pod{}, Name: indexGateway, Values: label},
-		watch.Index{Object: watch.ReplicaSet(), Name: indexGateway, Values: label})
+		watch.Index{Object: watch.ReplicaSet(), Name: indexGateway, Values: label},
+		watch.Index{Object: &slipwayv1alpha1.GatewayParameters{}, Name: indexPullSecret, Values: pullSecretIndex})
 	if err != nil {
 		return err
 	}

@@ -39,6 +39,7 @@ func (s *scope) status(now time.Time) gatewayv1.GatewayStatus {
 			conditions = append(conditions, *passing)
 		}
 	}
+	conditions = append(conditions, s.pullSecrets.Condition(ConditionPullSecretMissing)...)
 	next.Conditions = status.Merge(s.gateway.Status.Conditions, conditions, s.gateway.Generation, at)
 	return next
 }
@@ -165,7 +166,7 @@ func (s *scope) unsettled(listeners []*graph.Listener) bool {
 }
 
 // ofGateways are the types of the conditions of a Gateway that we state only at times, and take away.
-var ofGateways = []string{string(gatewayv1.GatewayConditionInsecureFrontendValidationMode), ConditionDegraded}
+var ofGateways = []string{string(gatewayv1.GatewayConditionInsecureFrontendValidationMode), ConditionDegraded, ConditionPullSecretMissing}
 
 // ofListeners are the types of the conditions of a listener that we state, or take away.
 var ofListeners = []string{

@@ -27,6 +27,9 @@ func (r *Reconciler) transfer(ctx context.Context, s *scope, now time.Time) erro
 	if err := r.references.Check(ctx, s.restore.Namespace, s.origin.secrets()); err != nil {
 		return err
 	}
+	if err := r.findClasses(ctx, s); err != nil {
+		return err
+	}
 	if s.origin.place.Claim == s.restore.Spec.Target.Claim {
 		return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid,
 			"spec.target.claim: PersistentVolumeClaim %q holds the repository that would be restored from: name another one", s.origin.place.Claim)
@@ -35,7 +38,7 @@ func (r *Reconciler) transfer(ctx context.Context, s *scope, now time.Time) erro
 		return err
 	}
 	target := types.NamespacedName{Namespace: s.restore.Namespace, Name: s.restore.Spec.Target.Claim}
-	use, err := transfer.Use(ctx, r.kit.Live, target, slipwayv1alpha1.ReasonTargetNotFound, "spec.target.claim")
+	use, err := transfer.Use(ctx, r.kit.Live, target, slipwayv1alpha1.ReasonTargetNotFound, "spec.target.claim", 0)
 	if err != nil {
 		return err
 	}

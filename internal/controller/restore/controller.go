@@ -9,6 +9,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/kit"
 	"github.com/slipway-dev/slipway/internal/kit/lease"
+	"github.com/slipway-dev/slipway/internal/kit/optional"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 	"github.com/slipway-dev/slipway/internal/kit/transfer"
 )
@@ -22,6 +23,8 @@ var _ reconcile.Reconciler = (*Reconciler)(nil)
 type Reconciler struct {
 	// kit is what it has in common with the reconcilers of other kinds.
 	kit *kit.Tools
+	// named reads, as metadata, what Restores name and others make.
+	named *optional.Kinds
 	// references looks for the Secrets and ConfigMaps that a pod needs.
 	references *transfer.References
 	// metrics counts.

@@ -8,6 +8,7 @@
 //	setup.go       watches, indexes
 //	scope.go       what one reconcile knows
 //	origin.go      where the copy is
+//	references.go  the classes that a Restore names, and what tells that something it names comes
 //	target.go      the volume that is written, and whose it is
 //	children.go    making and deleting Jobs
 //	judge.go       what the present attempt has come to, and what follows

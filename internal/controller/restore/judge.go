@@ -40,7 +40,7 @@ func (r *Reconciler) judge(ctx context.Context, s *scope, now time.Time) {
 	if s.seen, err = transfer.Observe(ctx, r.kit.Live, s.job, s.pods, desired.Steps); s.err == nil {
 		s.err = err
 	}
-	s.seen.Trouble = s.names().Name(s.seen.Trouble)
+	s.seen.Trouble = s.pullSecrets.Explain(s.names().Name(s.seen.Trouble))
 	root := s.restore.Spec.Mover != nil && s.restore.Spec.Mover.RunAs == slipwayv1alpha1.MoverRoot
 	s.recheck.After(transfer.Refused(ctx, r.kit.Live, s.job, &s.seen, "", root, now))
 	s.next = s.follow(now)

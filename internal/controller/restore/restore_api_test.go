@@ -3,11 +3,15 @@
 package restore_test
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -75,15 +79,28 @@ func TestARestoreNeverSaysMoreThanItsJob(t *testing.T) {
 func TestWhatARestoreWaitsForAndRefuses(t *testing.T) {
 	env.StartOperator(t, nil)
 	existing := func(s *slipwayv1alpha1.RestoreSpec) { s.Target.Create = nil }
+	class := "class-of-restores"
 	tests := map[string]struct {
 		change        []func(*slipwayv1alpha1.RestoreSpec)
 		phase, reason string
 	}{
 		"a target that is not there": {[]func(*slipwayv1alpha1.RestoreSpec){existing}, "Pending", slipwayv1alpha1.ReasonTargetNotFound},
+		"a StorageClass that is not there": {[]func(*slipwayv1alpha1.RestoreSpec){func(s *slipwayv1alpha1.RestoreSpec) {
+			s.Target.Create.StorageClassName = &class
+		}}, "Pending", slipwayv1alpha1.ReasonStorageClassNotFound},
+		"a PriorityClass that is not there": {[]func(*slipwayv1alpha1.RestoreSpec){func(s *slipwayv1alpha1.RestoreSpec) {
+			s.Mover = &slipwayv1alpha1.BackupMover{PriorityClassName: class}
+		}}, "Pending", slipwayv1alpha1.ReasonPriorityClassNotFound},
 		"a Backup that is not there": {[]func(*slipwayv1alpha1.RestoreSpec){func(s *slipwayv1alpha1.RestoreSpec) { s.Backup.Name = "other" }}, "Pending", slipwayv1alpha1.ReasonBackupNotFound},
 		"a run that is not there": {[]func(*slipwayv1alpha1.RestoreSpec){func(s *slipwayv1alpha1.RestoreSpec) {
 			s.Backup, s.Run = nil, &slipwayv1alpha1.LocalReference{Name: "other"}
 		}}, "Pending", slipwayv1alpha1.ReasonRunNotFound},
+		"credentials that are not there": {[]func(*slipwayv1alpha1.RestoreSpec){func(s *slipwayv1alpha1.RestoreSpec) {
+			s.Backup, s.Repository = nil, &slipwayv1alpha1.RestoreRepository{
+				Destination: "s3://bucket/team/shop", Credentials: &slipwayv1alpha1.LocalReference{Name: "lost"},
+				Encryption: slipwayv1alpha1.LocalReference{Name: "shop-encryption"},
+			}
+		}}, "Pending", slipwayv1alpha1.ReasonSecretNotFound},
 		"a Secret that is not there": {[]func(*slipwayv1alpha1.RestoreSpec){func(s *slipwayv1alpha1.RestoreSpec) {
 			s.Backup, s.Repository = nil, &slipwayv1alpha1.RestoreRepository{Destination: "s3://bucket/team/shop", Encryption: slipwayv1alpha1.LocalReference{Name: "lost"}}
 		}}, "Pending", slipwayv1alpha1.ReasonSecretNotFound},
@@ -96,6 +113,87 @@ func TestWhatARestoreWaitsForAndRefuses(t *testing.T) {
 			f.wait(slipwayv1alpha1.BackupPhase(tc.phase), tc.reason)
 		})
 	}
+}
+
+// It waits for what is not there, and goes on when that comes: nothing is asked for again and again.
+func TestARestoreGoesOnWhenWhatItNamesComes(t *testing.T) {
+	env.StartOperator(t, nil)
+	t.Run("the target", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		f.restore(func(s *slipwayv1alpha1.RestoreSpec) { s.Target.Create = nil })
+		f.wait(slipwayv1alpha1.BackupPending, slipwayv1alpha1.ReasonTargetNotFound)
+		f.claim("restored")
+		f.job(1)
+	})
+	classes := map[string]struct {
+		change func(*slipwayv1alpha1.RestoreSpec, *string)
+		reason string
+		class  func(metav1.ObjectMeta) client.Object
+	}{
+		"the StorageClass": {
+			func(s *slipwayv1alpha1.RestoreSpec, class *string) { s.Target.Create.StorageClassName = class },
+			slipwayv1alpha1.ReasonStorageClassNotFound,
+			func(named metav1.ObjectMeta) client.Object {
+				return &storagev1.StorageClass{ObjectMeta: named, Provisioner: "example.com/none"}
+			},
+		},
+		"the PriorityClass": {
+			func(s *slipwayv1alpha1.RestoreSpec, class *string) {
+				s.Mover = &slipwayv1alpha1.BackupMover{PriorityClassName: *class}
+			},
+			slipwayv1alpha1.ReasonPriorityClassNotFound,
+			func(named metav1.ObjectMeta) client.Object { return &schedulingv1.PriorityClass{ObjectMeta: named} },
+		},
+	}
+	for name, tc := range classes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			class := tc.class(metav1.ObjectMeta{Name: "of-" + f.namespace})
+			called := class.GetName()
+			f.restore(func(s *slipwayv1alpha1.RestoreSpec) { tc.change(s, &called) })
+			f.wait(slipwayv1alpha1.BackupPending, tc.reason)
+			f.create(class)
+			t.Cleanup(func() {
+				if err := env.Client.Delete(context.WithoutCancel(t.Context()), class); err != nil {
+					t.Error(err)
+				}
+			})
+			f.job(1)
+		})
+	}
+}
+
+// Pods start without a Secret to pull their image with, so they say nothing of it.
+func TestAPullSecretThatDoesNotExistIsTold(t *testing.T) {
+	env.StartOperator(t, nil)
+	f := newFixture(t)
+	f.restore(func(s *slipwayv1alpha1.RestoreSpec) {
+		s.Mover = &slipwayv1alpha1.BackupMover{ImagePullSecrets: []slipwayv1alpha1.LocalReference{{Name: "pull"}}}
+	})
+	const missing = slipwayv1alpha1.ConditionPullSecretMissing
+	restore := &slipwayv1alpha1.Restore{}
+	told := func(want string) {
+		t.Helper()
+		environment.Eventually(t, func() error {
+			if err := f.get("again", restore); err != nil {
+				return err
+			}
+			said := ""
+			if c := meta.FindStatusCondition(restore.Status.Conditions, missing); c != nil {
+				said = c.Message
+			}
+			if said != want {
+				return fmt.Errorf("it says %q, want %q", said, want)
+			}
+			return nil
+		})
+	}
+	told(`Secret "pull" does not exist (spec.mover.imagePullSecrets[0]): images are pulled without it`)
+	f.job(1)
+	f.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "pull", Namespace: f.namespace}})
+	told("")
 }
 
 // A new volume is one that is not there. One of that name may hold somebody's data, whatever its labels and annotations say.

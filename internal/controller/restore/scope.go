@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/restore/desired"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
+	"github.com/slipway-dev/slipway/internal/kit/pullsecret"
 	"github.com/slipway-dev/slipway/internal/kit/watch"
 	"github.com/slipway-dev/slipway/internal/mover"
 )
@@ -30,6 +31,9 @@ type scope struct {
 	jobs []batchv1.Job
 	job  *batchv1.Job
 	pods []corev1.Pod
+
+	// pullSecrets is what was found of the Secrets that the image is pulled with. Set by load.
+	pullSecrets pullsecret.Looked
 
 	// origin is where the copy is. Set by find.
 	origin origin
@@ -80,6 +84,12 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 	for i := range s.jobs {
 		if s.jobs[i].Name == desired.JobName(s.restore, s.attempt()) {
 			s.job = &s.jobs[i]
+		}
+	}
+	if mover := s.restore.Spec.Mover; mover != nil {
+		const field = "spec.mover.imagePullSecrets"
+		if s.pullSecrets, err = pullsecret.Look(ctx, r.kit.Client, key.Namespace, mover.ImagePullSecrets, field, ""); err != nil {
+			return nil, err
 		}
 	}
 	s.pods, err = watch.Pods(ctx, r.kit.Client, s.restore, indexRestore)

@@ -13,6 +13,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/kit"
 	"github.com/slipway-dev/slipway/internal/kit/lease"
+	"github.com/slipway-dev/slipway/internal/kit/optional"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 	"github.com/slipway-dev/slipway/internal/kit/transfer"
@@ -30,6 +31,8 @@ const (
 type Options struct {
 	// Image is that of slipway-backup. Required.
 	Image string
+	// Named reads, as metadata, the kinds of what Restores name and others make. Required. Whoever makes it sets it up.
+	Named *optional.Kinds
 	// MaxConcurrentReconciles is how many Restores are worked on at a time. Default: outcome.DefaultConcurrency.
 	MaxConcurrentReconciles int
 	// NewQueue replaces the queue. Default: outcome.NewFairQueue.
@@ -56,7 +59,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		Reader: mgr.GetClient(), List: &slipwayv1alpha1.RestoreList{}, Index: indexOpen, SameNamespace: true,
 		Values: func(client.Object) []string { return []string{open} },
 	}.Handler()
-	return ctrl.NewControllerManagedBy(mgr).
+	built, err := ctrl.NewControllerManagedBy(mgr).
 		Named("restore").
 		For(&slipwayv1alpha1.Restore{}).
 		Owns(&batchv1.Job{}).
@@ -66,7 +69,14 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		Watches(&slipwayv1alpha1.BackupRun{}, open).
 		WatchesMetadata(&corev1.Secret{}, open).
 		WithOptions(outcome.ControllerOptions(options.MaxConcurrentReconciles, options.NewQueue)).
-		Complete(reconciler)
+		Build(reconciler)
+	if err != nil {
+		return fmt.Errorf("build the controller: %w", err)
+	}
+	if err := reconciler.watchNamed(mgr.GetClient(), built.Watch); err != nil {
+		return fmt.Errorf("watch what Restores name: %w", err)
+	}
+	return nil
 }
 
 // open is what the index says of a Restore that has not ended.
@@ -88,10 +98,11 @@ func NewReconciler(mgr ctrl.Manager, options Options) (*Reconciler, error) {
 	}
 	tools := kit.New(mgr, kit.Options{FieldManager: FieldManager, Clock: options.Clock, News: status.News{
 		Good: []string{slipwayv1alpha1.ConditionReady},
-		Bad:  []string{slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ConditionOwnersNotKept},
+		Bad:  []string{slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ConditionOwnersNotKept, slipwayv1alpha1.ConditionPullSecretMissing},
 	}})
 	return &Reconciler{
 		kit:        tools,
+		named:      options.Named,
 		references: transfer.NewReferences(tools.Client, tools.Live),
 		metrics:    newMetrics(mgr.GetCache()),
 		image:      options.Image,

@@ -55,6 +55,9 @@ func (s *scope) status(now time.Time) slipwayv1alpha1.RestoreStatus {
 		conditions = append(conditions, status.True(slipwayv1alpha1.ConditionOwnersNotKept, slipwayv1alpha1.ReasonNotPermitted,
 			"files belong to another owner than in the copy: setting owners needs spec.mover.runAs Root"))
 	}
+	if !s.next.Ended() {
+		conditions = append(conditions, s.pullSecrets.Condition(slipwayv1alpha1.ConditionPullSecretMissing)...)
+	}
 	next.Conditions = status.Merge(before.Conditions, conditions, s.restore.Generation, metav1.NewTime(now))
 	return next
 }

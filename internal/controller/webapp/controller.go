@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 	"github.com/slipway-dev/slipway/internal/kit/contentkey"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
+	"github.com/slipway-dev/slipway/internal/kit/pullsecret"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 )
 
@@ -71,6 +72,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		})
 	}
 
+	if s.err == nil {
+		s.pullSecrets, s.err = pullsecret.Look(ctx, r.kit.Client, s.app.Namespace, s.app.Spec.ImagePullSecrets, "spec.imagePullSecrets", "")
+	}
 	if s.err == nil {
 		s.err = r.resolveConfig(ctx, s)
 	}

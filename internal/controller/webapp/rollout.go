@@ -70,7 +70,7 @@ func (s *scope) judge(now time.Time) {
 		return
 	}
 	s.rollout.startTime = s.startTime(now)
-	s.rollout.failed = s.judgeRollout(now)
+	s.rollout.failed = s.pullSecrets.Explain(s.judgeRollout(now))
 	if s.rollout.failed != nil && desired.OnFailure(s.app) == slipwayv1alpha1.FailurePolicyRollback && s.lastGood() != nil {
 		s.rollout.rollback = &slipwayv1alpha1.RollbackStatus{
 			Intent:       s.intent,

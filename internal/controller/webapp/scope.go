@@ -21,6 +21,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
+	"github.com/slipway-dev/slipway/internal/kit/pullsecret"
 	"github.com/slipway-dev/slipway/internal/kit/watch"
 	"github.com/slipway-dev/slipway/internal/kit/workload"
 )
@@ -52,6 +53,8 @@ type scope struct {
 
 	// config is the content of the referenced Secrets and ConfigMaps. Set by resolveConfig.
 	config config
+	// pullSecrets is what was found of the Secrets to pull the image with. Set by Reconcile.
+	pullSecrets pullsecret.Looked
 
 	// wanted is the revision that the spec asks for; its name is empty while the config
 	// that it needs is missing. Set by chooseRevision.
@@ -151,9 +154,10 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 	return s, nil
 }
 
-// children are those that exist, and the Secrets and ConfigMaps as the cache shows them.
+// children are those that exist, and the Secrets and ConfigMaps that the spec names as the cache shows them.
 func (s *scope) children() []client.Object {
-	return append(apply.Existing(s.deployment, s.service, s.autoscaler, s.budget, s.claim), s.config.seen...)
+	all := append(apply.Existing(s.deployment, s.service, s.autoscaler, s.budget, s.claim), s.config.seen...)
+	return append(all, s.pullSecrets.Seen...)
 }
 
 func (r *Reconciler) loadLists(ctx context.Context, s *scope) error {

@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/blocker"
 	"github.com/slipway-dev/slipway/internal/kit/contentkey"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
+	"github.com/slipway-dev/slipway/internal/kit/pullsecret"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 	"github.com/slipway-dev/slipway/internal/kit/watch"
 )
@@ -23,7 +24,7 @@ import (
 const (
 	// indexWebApp finds pods, ReplicaSets and ControllerRevisions by their WebApp.
 	indexWebApp = "slipway.dev/webapp"
-	// indexConfig finds WebApps by the Secrets and ConfigMaps they refer to, as Kind/name.
+	// indexConfig finds WebApps by the Secrets and ConfigMaps they name, as Kind/name.
 	indexConfig = "slipway.dev/config"
 )
 
@@ -86,7 +87,7 @@ func NewReconciler(mgr ctrl.Manager, options Options) *Reconciler {
 	return &Reconciler{
 		kit: kit.New(mgr, kit.Options{FieldManager: FieldManager, Clock: options.Clock, News: status.News{
 			Good: []string{slipwayv1alpha1.ConditionReady},
-			Bad:  []string{slipwayv1alpha1.ConditionDegraded, slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ConditionRolledBack},
+			Bad:  []string{slipwayv1alpha1.ConditionDegraded, slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ConditionRolledBack, slipwayv1alpha1.ConditionPullSecretMissing},
 		}}),
 		metrics: newMetrics(mgr.GetCache()),
 		digests: lru.New(kit.Memory),
@@ -103,6 +104,9 @@ func configIndex(object client.Object) []string {
 	var names []string
 	for _, ref := range configRefs(app.Spec) {
 		names = append(names, ref.kind+"/"+ref.name)
+	}
+	for _, name := range pullsecret.Names(app.Spec.ImagePullSecrets) {
+		names = append(names, "Secret/"+name)
 	}
 	return names
 }

@@ -106,7 +106,7 @@ func (s *scope) trouble() *health.Trouble {
 		return s.rollout.failed
 	}
 	if s.rollout.Trouble != nil {
-		return s.rollout.Trouble
+		return s.pullSecrets.Explain(s.rollout.Trouble)
 	}
 	return s.rollout.autoscaling
 }
@@ -205,7 +205,7 @@ func (s *scope) degraded() metav1.Condition {
 
 // abnormal lists the conditions that exist only while they are true.
 func (s *scope) abnormal() []metav1.Condition {
-	var list []metav1.Condition
+	list := s.pullSecrets.Condition(slipwayv1alpha1.ConditionPullSecretMissing)
 	if s.app.Spec.Paused {
 		list = append(list, status.True(slipwayv1alpha1.ConditionPaused, slipwayv1alpha1.ReasonPaused, "spec.paused keeps the operator from changing anything"))
 	}

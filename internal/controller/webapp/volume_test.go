@@ -1,6 +1,7 @@
 package webapp
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,12 +22,21 @@ func TestOnlyAClaimThatIsNotBoundIsBlamedForAPod(t *testing.T) {
 		"resources": {"0/1 nodes are available: 1 Insufficient example.com/PersistentVolumeClaims.", "Unschedulable"},
 		"processor": {"0/1 nodes are available: 1 Insufficient cpu.", "Unschedulable"},
 	}
-	s := &scope{claim: &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "shop-data", UID: "1"}}}
+	class := "platinum"
+	s := &scope{claim: &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: "shop-data", UID: "1"}, Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: &class},
+	}}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			verdict := health.Verdict{State: health.Failed, Reason: slipwayv1alpha1.ReasonUnschedulable, Message: `pod "persistent volume": ` + tc.said}
-			if got := s.withVolume(verdict); got.Reason != tc.reason {
+			got := s.withVolume(verdict)
+			if got.Reason != tc.reason {
 				t.Errorf("%+v, want the reason %s", got, tc.reason)
+			}
+			// The class may not exist.
+			const told = `PersistentVolumeClaim "shop-data" of StorageClass "platinum" is not bound (spec.storage)`
+			if tc.reason == slipwayv1alpha1.ReasonVolumePending && !strings.HasPrefix(got.Message, told) {
+				t.Errorf("the message is %q, want %q", got.Message, told)
 			}
 		})
 	}

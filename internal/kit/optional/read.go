@@ -20,6 +20,15 @@ func (k *Kinds) Has(object client.Object) bool {
 	return err == nil && k.clientOf(of) != nil
 }
 
+// Objects are the kinds, each as the budget has it.
+func (k *Kinds) Objects() []client.Object {
+	list := make([]client.Object, 0, len(k.kinds))
+	for _, of := range k.kinds {
+		list = append(list, of.object)
+	}
+	return list
+}
+
 // Watches tells whether objects of a namespace can be read.
 func (k *Kinds) Watches(namespace string) bool { return k.options.Budget.Watches(namespace) }
 

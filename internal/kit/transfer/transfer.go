@@ -29,12 +29,13 @@ const (
 
 // Use looks at a claim and the pods that use it, past the cache, which has only what Slipway made. It refuses what cannot be
 // read or written; with the reason VolumeInUse it also says how it is used. missing is the reason where there is no such claim, and field says who names it.
-func Use(ctx context.Context, live client.Reader, claim types.NamespacedName, missing, field string) (mover.Use, error) {
+// again is when to look for it again, zero: a watch tells.
+func Use(ctx context.Context, live client.Reader, claim types.NamespacedName, missing, field string, again time.Duration) (mover.Use, error) {
 	volume := &corev1.PersistentVolumeClaim{}
 	err := live.Get(ctx, claim, volume)
 	switch {
 	case apierrors.IsNotFound(err):
-		return mover.Use{}, outcome.Waitingf(Recheck, missing, "there is no PersistentVolumeClaim %q (%s)", claim.Name, field)
+		return mover.Use{}, outcome.Waitingf(again, missing, "there is no PersistentVolumeClaim %q (%s)", claim.Name, field)
 	case err != nil:
 		return mover.Use{}, outcome.Classify(fmt.Sprintf("PersistentVolumeClaim %q", claim.Name), err)
 	}

@@ -17,7 +17,7 @@ type APIGatewaySpecApplyConfiguration struct {
 	// own release.
 	Image *string `json:"image,omitempty"`
 	// imagePullSecrets are the Secrets used to pull the image, at most 16, in the same
-	// namespace.
+	// namespace. One that does not exist is told by the condition PullSecretMissing.
 	ImagePullSecrets []LocalReferenceApplyConfiguration `json:"imagePullSecrets,omitempty"`
 	// routes say which request goes where, at most 1000. Of the routes that match a
 	// request the most specific answers: by host (without wildcard, then the longest

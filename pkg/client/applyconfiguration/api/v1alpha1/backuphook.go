@@ -13,7 +13,8 @@ import (
 //
 // BackupHook is a command.
 type BackupHookApplyConfiguration struct {
-	// container is the container of the pod that it runs in. Default: the first that mounts the volume.
+	// container is the container of the pod that it runs in. A workload in spec.source has to have it in its pod template.
+	// Default: the first that mounts the volume.
 	Container *string `json:"container,omitempty"`
 	// command is the program and its arguments, from 1 to 32 of up to 512 characters. No shell reads it.
 	Command []string `json:"command,omitempty"`

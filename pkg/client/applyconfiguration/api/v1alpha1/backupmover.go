@@ -24,7 +24,8 @@ type BackupMoverApplyConfiguration struct {
 	Group *int64 `json:"group,omitempty"`
 	// resources are the compute resources of the pod. Default: 100m CPU and 256Mi memory asked, 1Gi memory at most.
 	Resources *ResourceRequirementsApplyConfiguration `json:"resources,omitempty"`
-	// imagePullSecrets are the Secrets used to pull the images of the pod, at most 16, in the same namespace. Default: none.
+	// imagePullSecrets are the Secrets used to pull the images of the pod, at most 16, in the same namespace. One that
+	// does not exist is told by the condition PullSecretMissing. Default: none.
 	ImagePullSecrets []LocalReferenceApplyConfiguration `json:"imagePullSecrets,omitempty"`
 	// priorityClassName is the PriorityClass of the pod, at most 253 characters. Default: that of the cluster.
 	PriorityClassName *string `json:"priorityClassName,omitempty"`

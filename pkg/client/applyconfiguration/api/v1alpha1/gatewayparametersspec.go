@@ -20,7 +20,8 @@ type GatewayParametersSpecApplyConfiguration struct {
 	// Without limits.memory in it, a pod may use 2Gi, or twice its request of memory if that is more. Go's garbage
 	// collector keeps below 90 % of the limit, by the environment variable GOMEMLIMIT.
 	Resources *ResourceRequirementsApplyConfiguration `json:"resources,omitempty"`
-	// imagePullSecrets are the Secrets used to pull the image, at most 16, in the namespace of the Gateway. Default: none.
+	// imagePullSecrets are the Secrets used to pull the image, at most 16, in the namespace of the Gateway. One
+	// that does not exist is told by the condition slipway.dev/PullSecretMissing of the Gateway. Default: none.
 	ImagePullSecrets []LocalReferenceApplyConfiguration `json:"imagePullSecrets,omitempty"`
 	// drainSeconds is how long a pod that goes away lets its requests and streams end, from 0 to 3600 seconds. Default 30.
 	DrainSeconds *int32 `json:"drainSeconds,omitempty"`

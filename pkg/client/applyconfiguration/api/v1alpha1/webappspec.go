@@ -54,7 +54,7 @@ type WebAppSpecApplyConfiguration struct {
 	// rollout says how a change is rolled out and what happens when it fails.
 	Rollout *RolloutApplyConfiguration `json:"rollout,omitempty"`
 	// imagePullSecrets are the Secrets used to pull the image, at most 16, in the same
-	// namespace.
+	// namespace. One that does not exist is told by the condition PullSecretMissing.
 	ImagePullSecrets []LocalReferenceApplyConfiguration `json:"imagePullSecrets,omitempty"`
 	// serviceAccountName is the identity that the pods run as; its token is mounted.
 	// Default: the namespace's default ServiceAccount, and no token is mounted.

@@ -1,0 +1,107 @@
+package backup
+
+import (
+	"context"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
+	"github.com/slipway-dev/slipway/internal/mover"
+)
+
+// container is one that a spec names, and the field that does.
+type container struct{ name, field string }
+
+// containersOf are the containers that a Backup names.
+func containersOf(spec *slipwayv1alpha1.BackupSpec) []container {
+	var list []container
+	if spec.Dump != nil && spec.Dump.Container != "" {
+		list = append(list, container{spec.Dump.Container, "spec.dump.container"})
+	}
+	if spec.Hooks == nil {
+		return list
+	}
+	if before := spec.Hooks.Before; before != nil && before.Container != "" {
+		list = append(list, container{before.Container, "spec.hooks.before.container"})
+	}
+	if after := spec.Hooks.After; after != nil && after.Container != "" {
+		list = append(list, container{after.Container, "spec.hooks.after.container"})
+	}
+	return list
+}
+
+// templates remembers what the containers of workloads are called. The cache, which has no templates, says which generation there
+// is: one is read past it, once.
+type templates struct {
+	live  client.Reader
+	known *lru.Cache
+}
+
+// template is what is remembered of a workload, by its UID.
+type template struct {
+	generation int64
+	containers []string
+}
+
+// missingContainers are the containers that the template of a workload does not have. Of a claim nobody knows which pods will use
+// it, so the run tells.
+func (r *Reconciler) missingContainers(ctx context.Context, backup *slipwayv1alpha1.Backup) ([]*outcome.Error, error) {
+	wanted, named := containersOf(&backup.Spec), namedBy(backup)
+	source, err := mover.ParseSource(backup.Spec.Source)
+	if len(wanted) == 0 || err != nil || source.Kind == mover.SourceClaim {
+		return nil, nil
+	}
+	workload := named[0] // the source
+	if gone, err := r.missing(ctx, workload); gone || err != nil {
+		return nil, err
+	}
+	has, err := r.templates.containers(ctx, workload.object)
+	if apierrors.IsNotFound(err) {
+		return nil, nil // it is going: the cache tells so soon
+	}
+	if err != nil {
+		return nil, outcome.Classify(workload.called, err)
+	}
+	var all []*outcome.Error
+	for _, c := range wanted {
+		if !slices.Contains(has, c.name) {
+			all = append(all, outcome.Waitingf(0, slipwayv1alpha1.ReasonContainerNotFound, "%s has no container %q (%s)", workload.called, c.name, c.field))
+		}
+	}
+	return all, nil
+}
+
+func (t *templates) containers(ctx context.Context, workload *metav1.PartialObjectMetadata) ([]string, error) {
+	if known, ok := t.known.Get(workload.UID); ok && known.(template).generation == workload.Generation {
+		return known.(template).containers, nil
+	}
+	read, err := t.read(ctx, workload.Kind, client.ObjectKeyFromObject(workload))
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, 0, len(read.Spec.Containers))
+	for i := range read.Spec.Containers {
+		names = append(names, read.Spec.Containers[i].Name)
+	}
+	t.known.Add(workload.UID, template{workload.Generation, names})
+	return names, nil
+}
+
+func (t *templates) read(ctx context.Context, kind string, name types.NamespacedName) (corev1.PodTemplateSpec, error) {
+	if kind == "StatefulSet" {
+		set := &appsv1.StatefulSet{}
+		err := t.live.Get(ctx, name, set)
+		return set.Spec.Template, err
+	}
+	deployment := &appsv1.Deployment{}
+	err := t.live.Get(ctx, name, deployment)
+	return deployment.Spec.Template, err
+}
