@@ -112,12 +112,23 @@ generate_client() {
 crds() {
   mkdir -p "$tmp/crd"
   "$controller_gen" crd:headerFile=/dev/null paths=./api/... output:crd:dir="$tmp/crd"
-  # Where a rule says in a sentence what an amount is, the pattern of the type would say it as a regular expression, too.
+  # The pattern of an amount would be told as a regular expression. In its place stands a rule that says in a sentence what an
+  # amount is, unless there is one already.
   local file
   for file in "$tmp"/crd/*.yaml; do
     awk '
       held != "" && /x-kubernetes-int-or-string: true/ { line = $0; next }
-      held != "" { if (!/x-kubernetes-validations:/) print held; print line; held = "" }
+      held != "" {
+        print line
+        if (!/x-kubernetes-validations:/) {
+          match(held, /^ */)
+          pad = substr(held, 1, RLENGTH)
+          print pad "x-kubernetes-validations:"
+          print pad "- message: it must be a number, or one with a unit, such as 500m for cpu, and 64Mi, 10Gi or 10G for memory"
+          print pad "  rule: type(self) == int || isQuantity(self)"
+        }
+        held = ""
+      }
       /^ *pattern: \^\(\\\+\|-\)\?\(\(\[0-9\]\+/ { held = $0; next }
       { print }
     ' "$file" >"$tmp/without"

@@ -4,7 +4,7 @@ package v1alpha1
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=63
-// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="the name of a Service must start with a letter and hold only lower case letters, digits and '-'"
+// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z](-*[a-z0-9])*$')",message="the name of a Service must start with a letter and hold only lower case letters, digits and '-'"
 type ServiceName string
 
 // BackendService is a port of a Service. The gateway balances over its endpoints. It
@@ -83,7 +83,7 @@ type BackendHeaderField struct {
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=512
-// +kubebuilder:validation:XValidation:rule="self.matches('^/([-A-Za-z0-9/._~!$&()*+,;=:@\\']|%[0-9a-fA-F]{2})*$')",message="a path must start with '/' and hold only letters, digits, -._~!$&'()*+,;=:@/ and escapes such as %20"
+// +kubebuilder:validation:XValidation:rule="self.matches('^/([!$&-;=@\\\\w~]|%[\\\\da-fA-F]{2})*$')",message="a path must start with '/' and hold only letters, digits, -._~!$&'()*+,;=:@/ and escapes such as %20"
 type URLPath string
 
 // Rewrite changes path and host of the request to the backend.
@@ -108,14 +108,15 @@ type Rewrite struct {
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=253
-// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="host must be a lower case DNS name without a port"
+// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]+((-+|[.])[a-z0-9]+)*$')",message="host must be a lower case DNS name without a port"
 type PreciseHostName string
 
 // HeaderValue is the value of an HTTP header, without control characters. It is a
-// pattern and not a rule that says so: with 1000 routes a rule would cost more than the
-// API server allows.
+// pattern that says so: with 1000 routes a rule that did would cost more than the
+// API server allows. What happens, the line break at the end of a block of YAML, is told by a rule too.
 //
 // +kubebuilder:validation:MaxLength=1024
+// +kubebuilder:validation:XValidation:rule="!self.endsWith('\\n')",message="the value of a header must not hold line breaks and other control characters: a block of YAML after | ends with one, after |- with none"
 // +kubebuilder:validation:Pattern=`^[^\x00-\x08\x0a-\x1f\x7f]*$`
 type HeaderValue string
 
@@ -183,7 +184,7 @@ type Redirect struct {
 	// /users and pathPrefix /people, /users/1 becomes /people/1. It needs pathType Prefix, and goes without path.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:Pattern=`^/([-A-Za-z0-9/._~!$&()*+,;=:@']|%[0-9a-fA-F]{2})*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^/([!$&-;=@\\\\w~]|%[\\\\da-fA-F]{2})*$')",message="redirect.pathPrefix must start with '/' and hold only letters, digits, -._~!$&'()*+,;=:@/ and escapes such as %20"
 	// +optional
 	PathPrefix string `json:"pathPrefix,omitempty"`
 	// statusCode is 301, 302, 303, 307 or 308. Default 302.
@@ -241,9 +242,10 @@ type Fraction struct {
 }
 
 // Origin is where a page comes from: * for all, or scheme and lower case host. It is a
-// pattern and not a rule that says so, as with HeaderValue.
+// pattern that says so, as with HeaderValue, and a rule tells what happens.
 //
 // +kubebuilder:validation:MaxLength=270
+// +kubebuilder:validation:XValidation:rule="self == '*' || (self.startsWith('https://') || self.startsWith('http://')) && !self.endsWith('/')",message="an origin must be * or like https://shop.example.com: a scheme and a lower case host, without a path"
 // +kubebuilder:validation:Pattern=`^([*]|https?://([*][.])?[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]{1,5})?)$`
 type Origin string
 

@@ -30,7 +30,7 @@ type AffinityHeader struct {
 	// Host and Cookie.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:Pattern=`^[-A-Za-z0-9!#$%&*+.^_|~]+$`
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[^!#-&*+.^|~\\\\w-]')",message="a header name must hold only letters, digits and -!#$%&*+.^_|~"
 	// +required
 	Name string `json:"name"`
 }
@@ -41,7 +41,7 @@ type AffinityCookie struct {
 	// up to 8 backends. Default: a name of the gateway, which is the same for routes whose first backend is the same.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:Pattern=`^[-A-Za-z0-9!#$%&*+.^_|~]+$`
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[^!#-&*+.^|~\\\\w-]')",message="sessionAffinity.cookie.name must hold only letters, digits and -!#$%&*+.^_|~"
 	// +optional
 	Name string `json:"name,omitempty"`
 	// lifetimeSeconds is how long the client keeps the cookie after it got it, from 1 to 34560000 seconds (400 days). Default:

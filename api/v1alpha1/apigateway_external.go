@@ -36,7 +36,7 @@ type ExternalAuth struct {
 	IdentityHeader HeaderName `json:"identityHeader,omitempty"`
 	// timeout is how long the Service may take to answer, from 1ms to 30s. Default 5s.
 	// +kubebuilder:default="5s"
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1ms') && duration(self) <= duration('30s')",message="auth.external.timeout must be from 1ms to 30s"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,5}(ms|s|m|h))+$') || duration(self) >= duration('1ms') && duration(self) <= duration('30s')",message="auth.external.timeout must be from 1ms to 30s"
 	// +optional
 	Timeout Duration `json:"timeout,omitempty"`
 	// onFailure says what happens while the Service gives no answer, or one with status 500 or higher: Refuse answers with 503,

@@ -9,7 +9,7 @@ type OIDCAuth struct {
 	// at most 512 characters, without query and fragment. Its document is fetched from <issuer>/.well-known/openid-configuration.
 	// +kubebuilder:validation:MinLength=8
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:Pattern=`^https?://[^?#@ ]+$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://[^?#@ ]+$')",message="auth.oidc.issuer must be an http or https address without query, fragment, user and blanks"
 	// +required
 	Issuer string `json:"issuer"`
 	// clientID of the gateway at the provider, at most 256 characters.
@@ -65,7 +65,7 @@ type OIDCSecret struct {
 	// name of the Secret, at most 253 characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]+((-+|[.])[a-z0-9]+)*$')",message="name must be a DNS subdomain: lower case letters, digits, '-' and '.'"
 	// +required
 	Name string `json:"name"`
 	// key in the Secret, at most 253 characters.
@@ -75,12 +75,11 @@ type OIDCSecret struct {
 	Key string `json:"key"`
 }
 
-// OIDCDuration is a length of time, in minutes or hours, such as 30m or 12h, from 1m to 24h. It is a pattern and not a rule that says so, as with
-// HeaderValue.
+// OIDCDuration is a length of time, in minutes or hours, such as 30m or 12h, from 1m to 24h.
 //
 // +kubebuilder:validation:MinLength=2
 // +kubebuilder:validation:MaxLength=16
-// +kubebuilder:validation:Pattern=`^(([1-9][0-9]{0,2}|1[0-3][0-9]{2}|14[0-3][0-9]|1440)m|([1-9]|1[0-9]|2[0-4])h)$`
+// +kubebuilder:validation:XValidation:rule="self.matches('^(([1-9][0-9]{0,2}|1[0-3][0-9]{2}|14[0-3][0-9]|1440)m|([1-9]|1[0-9]|2[0-4])h)$')",message="auth.oidc.sessionLength must be from 1m to 24h, in minutes or in hours, such as 30m or 12h"
 type OIDCDuration string
 
 // OIDCClaim gives a claim of the ID token to the backend.
@@ -99,21 +98,21 @@ type OIDCClaim struct {
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=128
-// +kubebuilder:validation:Pattern=`^[!#-\[\]-~]+$`
+// +kubebuilder:validation:XValidation:rule="!self.matches('[^!#-\\\\[\\\\]-~]')",message="a scope must hold only visible ASCII characters, without quotation marks and backslashes"
 type OIDCScope string
 
 // OIDCPath is a path that the gateway answers itself.
 //
 // +kubebuilder:validation:MinLength=2
 // +kubebuilder:validation:MaxLength=256
-// +kubebuilder:validation:Pattern=`^(/[-A-Za-z0-9._~]+)+$`
+// +kubebuilder:validation:XValidation:rule="self.matches('^(/[-A-Za-z0-9._~]+)+$')",message="a path of auth.oidc must be like /oauth2/callback: it must start with '/', must not end with it, and hold only letters, digits and -._~ between"
 type OIDCPath string
 
 // OIDCPage is a page of the host.
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=256
-// +kubebuilder:validation:Pattern=`^/([-A-Za-z0-9._~]+(/[-A-Za-z0-9._~]+)*)?$`
+// +kubebuilder:validation:XValidation:rule="self.matches('^/([-A-Za-z0-9._~]+(/[-A-Za-z0-9._~]+)*)?$')",message="auth.oidc.afterLogout must be / or like /goodbye: it must not end with '/', and hold only letters, digits and -._~ between"
 type OIDCPage string
 
 // ForwardedToken is a token for the backend.

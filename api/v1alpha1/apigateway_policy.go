@@ -5,7 +5,7 @@ package v1alpha1
 //
 // +kubebuilder:validation:MinLength=2
 // +kubebuilder:validation:MaxLength=43
-// +kubebuilder:validation:Pattern=`^[0-9a-fA-F:.]+(/[0-9]{1,3})?$`
+// +kubebuilder:validation:XValidation:rule="!self.matches('[^.-:a-fA-F]')",message="an address must be like 10.0.0.7 or fd00::7, a range like 10.0.0.0/8"
 type AddressRange string
 
 // ClientAddresses says from which addresses requests are let in. The address is that of the connection; behind
@@ -33,13 +33,13 @@ type ClientAddresses struct {
 //
 // +kubebuilder:validation:MinLength=2
 // +kubebuilder:validation:MaxLength=16
-// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(ms|s|m|h))+$') && duration(self) <= duration('24h')",message="a duration must be written like 500ms, 10s or 1m30s and be at most 24h"
+// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(ms|s|m|h))+$') && duration(self) <= duration('24h')",message="a duration must be written like 500ms, 10s or 1m30s, with the units ms, s, m and h, and be at most 24h"
 type Duration string
 
 // Timeouts say how long a request may take. Upgraded connections, such as WebSocket,
 // are bounded by neither once they are upgraded.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.request) || !has(self.backend) || duration(self.request) == duration('0s') || duration(self.backend) <= duration(self.request)",message="timeouts: backend must not exceed request"
+// +kubebuilder:validation:XValidation:rule="!has(self.request) || !has(self.backend) || !self.request.matches('^([0-9]{1,5}(ms|s|m|h))+$') || !self.backend.matches('^([0-9]{1,5}(ms|s|m|h))+$') || duration(self.request) == duration('0s') || duration(self.backend) <= duration(self.request)",message="timeouts: backend must not exceed request"
 type Timeouts struct {
 	// request is the time from the arrival of a request to the end of its response,
 	// retries included, up to 24h, for example 30s. Exceeded before the response has begun
@@ -179,11 +179,13 @@ type Auth struct {
 	OIDC *OIDCAuth `json:"oidc,omitempty"`
 }
 
-// ListedHeaderName is the name of an HTTP header in a list. It is a pattern and not a rule that says so, as with HeaderValue.
+// ListedHeaderName is the name of an HTTP header in a list. It is a pattern that says so, as with HeaderValue, and a rule tells
+// what happens.
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=64
 // +kubebuilder:validation:Pattern=`^[-A-Za-z0-9!#$%&*+.^_|~]+$`
+// +kubebuilder:validation:XValidation:rule="!self.endsWith(':') && !self.endsWith(' ') && !self.startsWith(' ')",message="a header name must hold only letters, digits and -!#$%&*+.^_|~"
 type ListedHeaderName string
 
 // APIKeyAuth asks for a key. The Secret holds no key, only its hash: a client's name is a
@@ -346,7 +348,7 @@ type RateLimit struct {
 	Requests int32 `json:"requests"`
 	// period is the length of time to which the number in requests applies, from 1s to 24h. Default 1s.
 	// +kubebuilder:default="1s"
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="rateLimit.period must be at least 1s"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,5}(ms|s|m|h))+$') || duration(self) >= duration('1s')",message="rateLimit.period must be at least 1s"
 	// +optional
 	Period Duration `json:"period,omitempty"`
 	// burst is how many requests may come at once after a pause, from 1 to 1000000.

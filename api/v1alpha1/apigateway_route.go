@@ -23,7 +23,7 @@ const (
 // Route says which requests it matches and what happens to them.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.backendService), has(self.backends), has(self.redirect), has(self.directResponse)].filter(x, x).size() == 1",message="spec.routes: set exactly one of backendService, backends, redirect and directResponse"
-// +kubebuilder:validation:XValidation:rule="self.pathType == 'RegularExpression' || self.path.matches('^(/[.]*(([-A-Za-z0-9_~!$&()*+,;=:@\\']|%(0[1-9a-fA-F]|2[0-9a-dA-D]|[13-9a-fA-F][0-9a-fA-F]))[.]*)+)*/?$')",message="spec.routes: path must start with '/' and hold only letters, digits, -._~!$&'()*+,;=:@/ and escapes such as %20 (not %2F, %2E and %00), and no segment that is empty, '.' or '..'"
+// +kubebuilder:validation:XValidation:rule="self.pathType == 'RegularExpression' || self.path.matches('^(/[.]*(([-!$&-,:;=@\\\\w~]|%(0[1-9a-fA-F]|2[0-9a-dA-D]|[13-9a-fA-F][0-9a-fA-F]))[.]*)+)*/?$')",message="spec.routes: path must start with '/' and hold only letters, digits, -._~!$&'()*+,;=:@/ and escapes such as %20 (not %2F, %2E and %00), and no segment that is empty, '.' or '..'"
 // +kubebuilder:validation:XValidation:rule="!has(self.rewrite) || !has(self.rewrite.pathPrefix) || self.pathType == 'Prefix'",message="spec.routes: rewrite.pathPrefix needs pathType Prefix"
 // +kubebuilder:validation:XValidation:rule="has(self.backendService) || has(self.backends) || !(has(self.rewrite) || has(self.mirror) || has(self.mirrors) || has(self.retries))",message="spec.routes: rewrite, mirror, mirrors and retries need backendService or backends"
 // +kubebuilder:validation:XValidation:rule="!has(self.rateLimit) || self.rateLimit.per != 'Key' || has(self.auth)",message="spec.routes: rateLimit.per Key needs auth"
@@ -197,7 +197,7 @@ const (
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=64
-// +kubebuilder:validation:XValidation:rule="self.matches('^[-A-Za-z0-9!#$%&*+.^_|~]+$')",message="a header name must hold only letters, digits and -!#$%&*+.^_|~"
+// +kubebuilder:validation:XValidation:rule="!self.matches('[^!#-&*+.^|~\\\\w-]')",message="a header name must hold only letters, digits and -!#$%&*+.^_|~"
 type HeaderName string
 
 // HeaderMatch is a header that the request must have.

@@ -32,7 +32,7 @@ type Stream struct {
 	// and '-', with a letter first.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=15
-	// +kubebuilder:validation:Pattern=`^[a-z]([a-z0-9]|-[a-z0-9])*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([a-z0-9]|-[a-z0-9])*$')",message="the name of a stream must start with a letter and hold only lower case letters, digits and single '-' between them"
 	// +required
 	Name string `json:"name"`
 	// port of the Service and of the pods, from 1 to 65535, and none of 80, 443, 8080, 8081, 8443 and 15022. Streams of protocol TLS with
@@ -80,7 +80,7 @@ type Stream struct {
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=253
-// +kubebuilder:validation:Pattern=`^([*][.])?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+// +kubebuilder:validation:XValidation:rule="self.matches('^([*][.])?[a-z0-9]+((-+|[.])[a-z0-9]+)*$')",message="a hostname must be a lower case DNS name, or one after '*.'"
 type StreamHostname string
 
 // StreamBackend is a Service that gets a share of the connections. While it has no endpoint that is ready, the others get its share.
@@ -88,7 +88,7 @@ type StreamBackend struct {
 	// name of a Service in the same namespace, at most 63 characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z](-*[a-z0-9])*$')",message="the name of a Service must start with a letter and hold only lower case letters, digits and '-'"
 	// +required
 	Name string `json:"name"`
 	// port of the Service, from 1 to 65535.

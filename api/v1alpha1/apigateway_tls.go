@@ -12,7 +12,7 @@ type BackendTLS struct {
 	// subjectAltNames are set. A DNS name in lower case, at most 253 characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]+((-+|[.])[a-z0-9]+)*$')",message="tls.hostname must be a lower case DNS name without a port"
 	// +required
 	Hostname string `json:"hostname"`
 	// caCertificates are the authorities of which the certificate must come, from 1 to 8 ConfigMaps or Secrets. Every one of
@@ -40,7 +40,7 @@ type BackendTLS struct {
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=253
-// +kubebuilder:validation:Pattern=`^([*][.])?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$|^[a-z][-a-z0-9+.]*://[^\s/]+(/\S*)?$`
+// +kubebuilder:validation:XValidation:rule="self.matches('^([*][.])?[a-z0-9]+((-+|[.])[a-z0-9]+)*$|^[a-z][-a-z0-9+.]*://[^\\\\s/]+(/\\\\S*)?$')",message="an alternative name must be a lower case DNS name, one after '*.', or a URI such as spiffe://example.com/shop"
 type SubjectAltName string
 
 // CertificateReference names a Secret of type kubernetes.io/tls in the same namespace.
@@ -48,7 +48,7 @@ type CertificateReference struct {
 	// name of the Secret, at most 253 characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]+((-+|[.])[a-z0-9]+)*$')",message="name must be a DNS subdomain: lower case letters, digits, '-' and '.'"
 	// +required
 	Name string `json:"name"`
 }
@@ -78,14 +78,14 @@ type CACertificates struct {
 	// name of the object, at most 253 characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]+((-+|[.])[a-z0-9]+)*$')",message="name must be a DNS subdomain: lower case letters, digits, '-' and '.'"
 	// +required
 	Name string `json:"name"`
 	// key in the object, at most 253 characters. Default ca.crt.
 	// +kubebuilder:default=ca.crt
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$')",message="a key must hold only letters, digits, '-', '_' and '.'"
 	// +optional
 	Key string `json:"key,omitempty"`
 }
@@ -108,7 +108,7 @@ type ClientCertificates struct {
 	// What clients send under this name is removed. At most 64 characters. Default: none.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:Pattern=`^[-A-Za-z0-9!#$%&*+.^_|~]+$`
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[^!#-&*+.^|~\\\\w-]')",message="clientCertificates.fingerprintHeader must hold only letters, digits and -!#$%&*+.^_|~"
 	// +optional
 	FingerprintHeader string `json:"fingerprintHeader,omitempty"`
 	// nameHeader is the header of the request that has the alternative names of a client's valid certificate, such as
@@ -116,7 +116,7 @@ type ClientCertificates struct {
 	// Default: none.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:Pattern=`^[-A-Za-z0-9!#$%&*+.^_|~]+$`
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[^!#-&*+.^|~\\\\w-]')",message="clientCertificates.nameHeader must hold only letters, digits and -!#$%&*+.^_|~"
 	// +optional
 	NameHeader string `json:"nameHeader,omitempty"`
 }

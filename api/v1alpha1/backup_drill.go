@@ -37,7 +37,7 @@ type BackupDrill struct {
 	// +optional
 	Scratch *DrillScratch `json:"scratch,omitempty"`
 	// deadline is how long a drill may take, with its retries, from 1m to 24h. Default 12h.
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m')",message="spec.verify.drill.deadline must be at least 1m"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,5}(ms|s|m|h))+$') || duration(self) >= duration('1m')",message="spec.verify.drill.deadline must be at least 1m"
 	// +optional
 	Deadline Duration `json:"deadline,omitempty"`
 }

@@ -45,7 +45,7 @@ type BackupHook struct {
 	Command []string `json:"command"`
 	// timeout is how long the command may take, from 1s to 15m. A command that takes longer has failed. It is not killed.
 	// Default 1m.
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('15m')",message="timeout of a hook must be from 1s to 15m"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,5}(ms|s|m|h))+$') || duration(self) >= duration('1s') && duration(self) <= duration('15m')",message="timeout of a hook must be from 1s to 15m"
 	// +optional
 	Timeout Duration `json:"timeout,omitempty"`
 }

@@ -143,13 +143,13 @@ type BackupSpec struct {
 	Suspend bool `json:"suspend,omitempty"`
 
 	// deadline is how long a run may take, with its retries, from 1m to 24h. Default 12h.
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m')",message="spec.deadline must be at least 1m"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,5}(ms|s|m|h))+$') || duration(self) >= duration('1m')",message="spec.deadline must be at least 1m"
 	// +optional
 	Deadline Duration `json:"deadline,omitempty"`
 
 	// startingDeadline is how late a run may start, up to 24h, for example when the operator was away. Later than that its
 	// slot is missed. Default: no bound; of several slots that went by only the newest is run.
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m')",message="spec.startingDeadline must be at least 1m"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,5}(ms|s|m|h))+$') || duration(self) >= duration('1m')",message="spec.startingDeadline must be at least 1m"
 	// +optional
 	StartingDeadline Duration `json:"startingDeadline,omitempty"`
 

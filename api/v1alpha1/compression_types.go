@@ -42,8 +42,10 @@ const (
 	CompressionIdentity CompressionAlgorithm = "Identity"
 )
 
-// ContentType is a media type in lower case, without parameters. The part after the slash may be *.
+// ContentType is a media type in lower case, without parameters. The part after the slash may be *. It is a
+// pattern that says so, as with HeaderValue, and a rule tells what happens.
 //
+// +kubebuilder:validation:XValidation:rule="!self.endsWith('=utf-8') && !self.endsWith('=UTF-8')",message="a content type must be like text/html or image/*: lower case, without parameters such as charset"
 // +kubebuilder:validation:MaxLength=127
 // +kubebuilder:validation:Pattern=`^[a-z0-9!#$&^_.+-]+/([a-z0-9!#$&^_.+-]+|\*)$`
 type ContentType string

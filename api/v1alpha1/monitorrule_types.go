@@ -80,7 +80,7 @@ type MonitorRuleSpec struct {
 	When string `json:"when,omitempty"`
 	// for is how long it has to hold without a break, from 1s to 24h. Default: no time. With it absence can be told:
 	// !has(object.status) for 5m.
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="spec.for must be at least 1s"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,5}(ms|s|m|h))+$') || duration(self) >= duration('1s')",message="spec.for must be at least 1s"
 	// +optional
 	For Duration `json:"for,omitempty"`
 	// changes raises an alarm for an object that changes too often.
@@ -135,7 +135,7 @@ type MonitorChanges struct {
 	// +required
 	Count int32 `json:"count"`
 	// within is the time in which they are counted, from 1s to 24h.
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="within must be at least 1s"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,5}(ms|s|m|h))+$') || duration(self) >= duration('1s')",message="within must be at least 1s"
 	// +required
 	Within Duration `json:"within"`
 	// paths are the fields whose changes count, with all that is in them: .spec or .status.phase. Default: all.
@@ -155,7 +155,7 @@ type MonitorFight struct {
 	// +optional
 	Turns int32 `json:"turns,omitempty"`
 	// within is the time in which they are counted, from 1s to 24h. Default 10m.
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="within must be at least 1s"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,5}(ms|s|m|h))+$') || duration(self) >= duration('1s')",message="within must be at least 1s"
 	// +optional
 	Within Duration `json:"within,omitempty"`
 }
@@ -163,7 +163,7 @@ type MonitorFight struct {
 // MonitorStuckDeletion is an object that is being deleted, and is held by a finalizer.
 type MonitorStuckDeletion struct {
 	// after is how long it may take, from 1s to 24h. Default 10m.
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="after must be at least 1s"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,5}(ms|s|m|h))+$') || duration(self) >= duration('1s')",message="after must be at least 1s"
 	// +optional
 	After Duration `json:"after,omitempty"`
 	// finalizers are those that it is about, where * stands for any text: *.crossplane.io. Default: all.

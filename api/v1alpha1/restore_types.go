@@ -93,7 +93,7 @@ type RestoreSpec struct {
 	// +optional
 	Overwrite bool `json:"overwrite,omitempty"`
 	// deadline is how long the restore may take, with its retries, from 1m to 24h. Default 12h.
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m')",message="spec.deadline must be at least 1m"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,5}(ms|s|m|h))+$') || duration(self) >= duration('1m')",message="spec.deadline must be at least 1m"
 	// +optional
 	Deadline Duration `json:"deadline,omitempty"`
 	// mover says how the pod runs that writes the volume. Owners other than its own user need runAs Root.

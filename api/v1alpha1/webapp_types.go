@@ -207,8 +207,9 @@ type EnvFromSource struct {
 // +kubebuilder:validation:XValidation:rule="has(self.secretRef) != has(self.configMapRef)",message="set exactly one of secretRef and configMapRef"
 type FileSource struct {
 	// mountPath is the directory, an absolute path, for example /etc/shop.
-	// +kubebuilder:validation:MinLength=2
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:XValidation:rule="self != '/'",message="mountPath must not be /: it would hide the whole image"
 	// +kubebuilder:validation:XValidation:rule="self.startsWith('/') && !self.contains(':')",message="mountPath must be absolute and must not hold ':'"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('/[.]{0,2}/|/[.]{1,2}$')",message="mountPath must not hold '//', '/./' or '/../'"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^/(proc|sys|dev)(/|$)|^/etc/(hosts|hostname|resolv[.]conf)/?$|^/(var/)?run/secrets/kubernetes[.]io(/|$)')",message="mountPath must not be in /proc, /sys, /dev or /var/run/secrets/kubernetes.io, nor one of /etc/hosts, /etc/hostname and /etc/resolv.conf: the container runtime and Kubernetes need them"
@@ -309,8 +310,9 @@ type Storage struct {
 	// +required
 	Size resource.Quantity `json:"size"`
 	// mountPath is the directory of the volume in the container, an absolute path.
-	// +kubebuilder:validation:MinLength=2
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:XValidation:rule="self != '/'",message="spec.storage.mountPath must not be /: it would hide the whole image"
 	// +kubebuilder:validation:XValidation:rule="self.startsWith('/') && !self.contains(':')",message="spec.storage.mountPath must be absolute and must not hold ':'"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('/[.]{0,2}/|/[.]{1,2}$')",message="spec.storage.mountPath must not hold '//', '/./' or '/../'"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^/(proc|sys|dev)(/|$)|^/etc/(hosts|hostname|resolv[.]conf)/?$|^/(var/)?run/secrets/kubernetes[.]io(/|$)')",message="spec.storage.mountPath must not be in /proc, /sys, /dev or /var/run/secrets/kubernetes.io, nor one of /etc/hosts, /etc/hostname and /etc/resolv.conf: the container runtime and Kubernetes need them"
