@@ -73,16 +73,21 @@ func (r *rig) ask(o types.NamespacedName, key string) string {
 func TestWorkIsBoundedAndInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, 2, 2)
+		synctest.Wait() // the pool begins what is asked for at once
 		a, b := owner("one", "a"), owner("two", "b")
 		for _, key := range []string{"1", "2", "3"} {
 			if got := r.ask(a, key); got != " false" {
 				t.Errorf("asked for the first time: %q", got)
 			}
 		}
-		r.ask(b, "4")
 		synctest.Wait()
 		if diff := cmp.Diff(2, len(r.began)); diff != "" {
 			t.Errorf("at a time: %s", diff)
+		}
+		r.ask(b, "4")
+		synctest.Wait()
+		if len(r.began) != 3 || r.began[2] != "4" {
+			t.Errorf("began %v, and a namespace for which nothing was done does not wait", r.began)
 		}
 		close(r.gates["1"])
 		close(r.gates["2"])
