@@ -19,6 +19,8 @@ const (
 	CauseLimits Cause = "LimitRange"
 	// CauseAccount: a ServiceAccount that does not exist.
 	CauseAccount Cause = "ServiceAccount"
+	// CauseNamespace: the Pod Security level of the namespace.
+	CauseNamespace Cause = "Namespace"
 )
 
 // Cause returns what refuses the pods, and its name if the answer has one, or "".
@@ -38,6 +40,9 @@ func (r *Refusal) Cause() (kind Cause, name string) {
 	}
 	if limitRange.MatchString(answer) {
 		return CauseLimits, ""
+	}
+	if podSecurity.MatchString(answer) {
+		return CauseNamespace, ""
 	}
 	return "", ""
 }

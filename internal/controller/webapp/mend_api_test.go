@@ -113,11 +113,11 @@ func TestARefusalThatIsMendedIsTriedAgainOnce(t *testing.T) {
 				}
 				return nil
 			})
-			version := f.deployment().ResourceVersion
+			mended := f.deployment().Annotations[refusal.AnnotationMended]
 			update(f, app, func(a *slipwayv1alpha1.WebApp) { metav1.SetMetaDataAnnotation(&a.ObjectMeta, "look", "again") })
 			f.settle()
-			if again := f.deployment().ResourceVersion; again != version {
-				t.Errorf("the Deployment was written again for one mend: %s, then %s", version, again)
+			if again := f.deployment().Annotations[refusal.AnnotationMended]; again != mended {
+				t.Errorf("the Deployment was told again of one mend: %s, then %s", mended, again)
 			}
 		})
 	}

@@ -2,9 +2,14 @@
 // pod was refused when it was refused first, and tries again after a pause that grows up to a quarter of an hour. So what it says
 // may be long mended.
 //
-// What refuses is read where it can be found (a ResourceQuota, a LimitRange, a missing ServiceAccount), and watched as long as it
-// refuses. Once it is mended, an annotation of the Deployment is written, once for each mend. The Deployment's controller passes
-// it on to the ReplicaSet, whose controller tries again at once when the ReplicaSet changes.
+// What refuses is read where it can be found (a ResourceQuota, a LimitRange, a missing ServiceAccount, the Pod Security level of
+// the namespace), and watched as long as it refuses. Once it is mended, an annotation of the Deployment is written, once for each
+// mend. The Deployment's controller passes it on to the ReplicaSet, whose controller tries again at once when the ReplicaSet changes.
+//
+// Anything else may refuse, too: an admission policy, a webhook, what a LimitRange adds to pods. So unless something is seen to
+// refuse, the pods are asked for again from time to time in the same way, less and less often (retryPause). A dry run would tell
+// without a write, but not the truth: policies see another user and another owner, and webhooks with side effects refuse all dry
+// runs. And it needs the right to create pods.
 package refusal
 
 import (
@@ -12,6 +17,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -32,8 +38,12 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/workload"
 )
 
-// AnnotationMended is when the cause of a refusal was last seen to be mended.
-const AnnotationMended = "slipway.dev/refusal-mended"
+const (
+	// AnnotationMended is when the cause of a refusal was last seen to be mended.
+	AnnotationMended = "slipway.dev/refusal-mended"
+	// AnnotationRetried is when refused pods were last asked for again though nothing was seen to be mended.
+	AnnotationRetried = "slipway.dev/refusal-retried"
+)
 
 const (
 	// grace is how long pods may take to be created after a mend. After that the refusal is told again: something else refuses.
@@ -43,7 +53,18 @@ const (
 	// What was said last is read after a pause that doubles between these, as that of the ReplicaSet's controller does.
 	minPause = time.Minute
 	maxPause = 16 * time.Minute
+	// Refused pods are asked for again after a quarter of the time since they were refused first, between these. After an hour
+	// that becomes rarer: a Deployment that nobody mends costs a write in maxRetryLater in the end.
+	minRetry      = 5 * time.Second
+	maxRetry      = 30 * time.Second
+	maxRetryLater = 5 * time.Minute
 )
+
+// retryPause is how long pods that have been refused for a time are not asked for again.
+func retryPause(refused time.Duration) time.Duration {
+	later := min(refused/120, maxRetryLater)
+	return min(max(refused/4, minRetry), max(maxRetry, later))
+}
 
 // Reader looks at refusals.
 type Reader struct {
@@ -67,15 +88,15 @@ type known struct {
 	since time.Time
 	// answer is what was said last, if that is something else than at first.
 	answer string
-	// first is what was seen of the cause at first.
-	first string
+	// first is what was seen of the cause at first, and ranges of the LimitRanges beside a quota.
+	first, ranges string
 	// figures is the answer as it is told for as long as the quota is of the version: what is used may change all the time.
 	figures, figuresOf string
 	// mended is what was written as the last mend, empty while it refuses, and at is when.
 	mended string
 	at     time.Time
-	// read is when the last word was read.
-	read time.Time
+	// read is when the last word was read, and retried when the pods were last asked for again without a mend.
+	read, retried time.Time
 }
 
 // begin is when the pods were refused first, or woken last.
@@ -128,7 +149,11 @@ func (r *Reader) Look(ctx context.Context, owner types.NamespacedName, w workloa
 	}
 	r.Watches.Keep(ctx, owner, found.objects)
 	if before.first == "" {
-		before.first = found.version
+		before.first, before.ranges = found.version, found.ranges
+	}
+	if found.ranges != before.ranges {
+		// What pods ask for without a word of their own may be less by now.
+		found.decided = found.mended
 	}
 	if !found.mended && (found.decided || found.version == before.first) {
 		before.mended = ""
@@ -141,14 +166,43 @@ func (r *Reader) Look(ctx context.Context, owner types.NamespacedName, w workloa
 		return w, outcome.Recheck(left)
 	}
 	again := r.tell(ctx, &w, &before, found, now)
+	again.After(r.retry(ctx, w.Deployment, &before, found, now))
 	r.known.Add(w.Deployment.UID, before)
 	return w, again
+}
+
+// retry has pods asked for again that nothing is seen to refuse, and returns how long it is until the next time.
+func (r *Reader) retry(ctx context.Context, deployment *appsv1.Deployment, k *known, found found, now time.Time) time.Duration {
+	if found.decided && !found.mended {
+		return 0
+	}
+	last := k.begin()
+	for _, at := range []time.Time{k.retried, retriedAt(deployment)} {
+		if at.After(last) && !at.After(now) {
+			last = at
+		}
+	}
+	if left := retryPause(last.Sub(k.since)) - now.Sub(last); left > 0 {
+		return left
+	}
+	if err := r.wake(ctx, deployment, AnnotationRetried, now); err != nil {
+		log.FromContext(ctx).V(1).Info("The pods of a Deployment could not be asked for again", "error", err.Error())
+		return minRetry
+	}
+	k.retried = now
+	return retryPause(now.Sub(k.since))
+}
+
+// retriedAt is when an operator last had the pods asked for again: this one may have started since.
+func retriedAt(deployment *appsv1.Deployment) time.Time {
+	at, _ := time.Parse(time.RFC3339, deployment.Annotations[AnnotationRetried])
+	return at
 }
 
 // mend wakes the Deployment, once for each mend, and returns how long its pods may still take.
 func (r *Reader) mend(ctx context.Context, deployment *appsv1.Deployment, k *known, version string, now time.Time) (time.Duration, error) {
 	if k.mended != version && now.Sub(k.at) >= grace {
-		if err := r.wake(ctx, deployment, now); err != nil {
+		if err := r.wake(ctx, deployment, AnnotationMended, now); err != nil {
 			return 0, err
 		}
 		k.mended, k.at = version, now
@@ -177,7 +231,7 @@ func (r *Reader) tell(ctx context.Context, w *workload.Workload, k *known, found
 		return outcome.Recheck(k.nextRead().Sub(now))
 	}
 	// Something else refuses by now. What that is is looked at next.
-	k.answer, k.first, k.mended, k.figuresOf, w.Refusal = last.Answer, "", "", "", last
+	k.answer, k.first, k.ranges, k.mended, k.figuresOf, w.Refusal = last.Answer, "", "", "", "", last
 	return outcome.Recheck(grace)
 }
 
@@ -187,6 +241,8 @@ type found struct {
 	objects []*metav1.PartialObjectMetadata
 	// version is that of what they say about pods. It is another one only if they may refuse others.
 	version string
+	// ranges is that of the LimitRanges beside a quota: they may set what pods ask for.
+	ranges string
 	// mended tells that they refuse no more, if decided. If not, only a change of them tells.
 	mended, decided bool
 	// full is a quota without room.
@@ -215,6 +271,10 @@ func (r *Reader) find(ctx context.Context, namespace string, refusal *health.Ref
 		if f.mended, f.decided = refusal.Fits(quota); f.decided && !f.mended {
 			f.full = quota
 		}
+		beside, err := r.limits(ctx, namespace, refusal)
+		f.version += " " + beside.version
+		f.ranges, f.objects = beside.version, append(f.objects, beside.objects...)
+		return f, err
 	case health.CauseAccount:
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 		missing, err := r.get(ctx, account)
@@ -224,21 +284,50 @@ func (r *Reader) find(ctx context.Context, namespace string, refusal *health.Ref
 		f.mended, f.decided = !missing, true
 		return f, f.add(string(kind), account, account.UID)
 	case health.CauseLimits:
-		list := &corev1.LimitRangeList{}
-		if err := r.live.List(ctx, list, client.InNamespace(namespace), client.Limit(maxRanges)); err != nil {
-			return f, fmt.Errorf("list the LimitRanges: %w", err)
-		}
-		f.version = gone
-		for i := range list.Items {
-			if err := f.add(string(kind), &list.Items[i], list.Items[i].Spec); err != nil {
-				return f, err
-			}
-		}
-		f.mended = list.Continue == "" && refusal.Lifted(list.Items)
-		f.decided = f.mended
+		return r.limits(ctx, namespace, refusal)
+	case health.CauseNamespace:
+		return r.level(ctx, namespace)
 	}
 	return f, nil
 }
+
+// limits reads the LimitRanges of a namespace.
+func (r *Reader) limits(ctx context.Context, namespace string, refusal *health.Refusal) (found, error) {
+	f := found{version: gone}
+	list := &corev1.LimitRangeList{}
+	if err := r.live.List(ctx, list, client.InNamespace(namespace), client.Limit(maxRanges)); err != nil {
+		return f, fmt.Errorf("list the LimitRanges: %w", err)
+	}
+	for i := range list.Items {
+		if err := f.add(string(health.CauseLimits), &list.Items[i], list.Items[i].Spec); err != nil {
+			return f, err
+		}
+	}
+	f.mended = list.Continue == "" && refusal.Lifted(list.Items)
+	f.decided = f.mended
+	return f, nil
+}
+
+// level reads the Pod Security level of a namespace. An operator that is limited to namespaces has no right to that.
+func (r *Reader) level(ctx context.Context, name string) (f found, err error) {
+	namespace := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(health.CauseNamespace)))
+	missing, err := r.get(ctx, namespace)
+	switch {
+	case apierrors.IsForbidden(err):
+		return f, nil
+	case err != nil:
+		return f, err
+	case missing:
+		return f, nil
+	}
+	labels := maps.Clone(namespace.Labels)
+	maps.DeleteFunc(labels, func(label, _ string) bool { return !strings.HasPrefix(label, podSecurityLabels) })
+	return f, f.add(string(health.CauseNamespace), namespace, labels)
+}
+
+// podSecurityLabels begins the names of the labels with the Pod Security level of a namespace.
+const podSecurityLabels = "pod-security.kubernetes.io/"
 
 // maxRanges bounds how many LimitRanges are looked at.
 const maxRanges = 8
@@ -269,10 +358,10 @@ func (f *found) add(kind string, object client.Object, says any) error {
 	return nil
 }
 
-// wake has the pods of a Deployment created now.
-func (r *Reader) wake(ctx context.Context, deployment *appsv1.Deployment, now time.Time) error {
+// wake has the pods of a Deployment created now. The annotation says why.
+func (r *Reader) wake(ctx context.Context, deployment *appsv1.Deployment, annotation string, now time.Time) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": deployment.UID, "annotations": map[string]string{AnnotationMended: now.UTC().Format(time.RFC3339)},
+		"uid": deployment.UID, "annotations": map[string]string{annotation: now.UTC().Format(time.RFC3339)},
 	}})
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package refusal
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -28,8 +29,12 @@ type cluster struct {
 	ranges []corev1.LimitRange
 	events []corev1.Event
 	// gone tells that there is no quota.
-	gone   bool
-	writes int
+	gone bool
+	// level is the Pod Security level of the namespace.
+	level string
+	// writes is how often a mend was written, and retries are when pods were asked for again without one.
+	writes  int
+	retries []time.Time
 	// reads is how often events were read.
 	reads int
 }
@@ -38,7 +43,12 @@ func (c *cluster) Get(_ context.Context, _ client.ObjectKey, into client.Object,
 	if c.gone {
 		return apierrors.NewNotFound(corev1.Resource("resourcequotas"), "team")
 	}
-	c.quota.DeepCopyInto(into.(*corev1.ResourceQuota))
+	switch into := into.(type) {
+	case *corev1.ResourceQuota:
+		c.quota.DeepCopyInto(into)
+	case *metav1.PartialObjectMetadata:
+		into.Labels = map[string]string{podSecurityLabels + "enforce": c.level, "team": fmt.Sprint(c.reads)}
+	}
 	return nil
 }
 
@@ -53,7 +63,19 @@ func (c *cluster) List(_ context.Context, into client.ObjectList, _ ...client.Li
 	return nil
 }
 
-func (c *cluster) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
+func (c *cluster) Patch(_ context.Context, object client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	written, err := patch.Data(object)
+	if err != nil {
+		return err
+	}
+	said := &metav1.PartialObjectMetadata{}
+	if err := json.Unmarshal(written, said); err != nil {
+		return err
+	}
+	if at := retriedAt(&appsv1.Deployment{ObjectMeta: said.ObjectMeta}); !at.IsZero() {
+		c.retries = append(c.retries, at)
+		return nil
+	}
 	c.writes++
 	return nil
 }
@@ -119,7 +141,7 @@ func TestAMendIsWrittenOnceInAWhile(t *testing.T) {
 	if said, _ := look(); !strings.Contains(said, "violates PodSecurity") || c.writes != 1 {
 		t.Errorf("what refuses since: %q after %d writes", said, c.writes)
 	}
-	if said, again := look(); !strings.Contains(said, "violates PodSecurity") || again != minPause || c.writes != 1 {
+	if said, again := look(); !strings.Contains(said, "violates PodSecurity") || again <= 0 || again > minPause || c.writes != 1 {
 		t.Errorf("later: %q, again after %v, %d writes", said, again, c.writes)
 	}
 	// Another refusal is looked at anew.

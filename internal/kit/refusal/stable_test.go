@@ -20,6 +20,8 @@ type watched struct {
 	reader *Reader
 	clock  *clocktesting.FakePassiveClock
 	answer string
+	// retried is what the Deployment says of that.
+	retried time.Time
 	// said are all texts that were told, one after the other.
 	said []string
 }
@@ -35,6 +37,9 @@ func (f *watched) look(after time.Duration) (said string, again time.Duration) {
 	f.clock.SetTime(f.clock.Now().Add(after))
 	w := refused(900)
 	w.Deployment.Status.Conditions[0].Message = f.answer
+	if !f.retried.IsZero() {
+		w.Deployment.Annotations[AnnotationRetried] = f.retried.UTC().Format(time.RFC3339)
+	}
 	w, recheck := f.reader.Look(f.Context(), types.NamespacedName{Namespace: "team", Name: "shop"}, w)
 	if w.Refusal != nil {
 		said = w.Deployed().Message
@@ -64,19 +69,22 @@ const (
 	exceeded    = `is forbidden: exceeded quota: team, requested: pods=1, used: pods=5, limited: pods=5`
 	unspecified = `is forbidden: failed quota: team: must specify pods for: app`
 	tooMuch     = `is forbidden: maximum memory usage per Container is 64Mi, but limit is 1Gi`
+	tooFree     = `is forbidden: violates PodSecurity "restricted:latest": unrestricted capabilities`
 )
 
 // What others do in the namespace changes what an object counts, and how it is labelled. As long as it refuses, that costs no
-// status, no write and no event that is read more often.
+// status and no event that is read more often. Pods that a full quota refuses are not asked for again, others seldom.
 func TestWhatIsStillRefusedCostsNoWrite(t *testing.T) {
 	tests := map[string]struct {
-		answer string
-		change func(f *watched, i int)
+		answer  string
+		change  func(f *watched, i int)
+		retries int
 	}{
-		"a full quota":                  {exceeded, func(f *watched, i int) { f.count(i, "5", fmt.Sprint(5+i)) }},
-		"a full quota of another limit": {exceeded, func(f *watched, i int) { f.count(i, "3", fmt.Sprint(3+i)) }},
-		"a quota that wants values":     {unspecified, func(f *watched, i int) { f.count(i, "9", fmt.Sprint(i%5)) }},
-		"a LimitRange":                  {tooMuch, func(f *watched, i int) { f.ranged(i, "64Mi") }},
+		"a full quota":                  {exceeded, func(f *watched, i int) { f.count(i, "5", fmt.Sprint(5+i)) }, 0},
+		"a full quota of another limit": {exceeded, func(f *watched, i int) { f.count(i, "3", fmt.Sprint(3+i)) }, 0},
+		"a quota that wants values":     {unspecified, func(f *watched, i int) { f.count(i, "9", fmt.Sprint(i%5)) }, 40},
+		"a LimitRange":                  {tooMuch, func(f *watched, i int) { f.ranged(i, "64Mi") }, 40},
+		"a Pod Security level":          {tooFree, func(*watched, int) {}, 40},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -87,8 +95,55 @@ func TestWhatIsStillRefusedCostsNoWrite(t *testing.T) {
 				f.look(5 * time.Second)
 				f.look(5 * time.Second)
 			}
-			if len(f.said) != 1 || f.writes != 0 || f.reads > 6 {
-				t.Errorf("%d texts, %d writes, and events were read %d times in 1000 s: %q", len(f.said), f.writes, f.reads, f.said)
+			if len(f.said) != 1 || f.writes != 0 || f.reads > 6 || len(f.retries) > tc.retries {
+				t.Errorf("%d texts, %d writes, pods asked for %d times, and events were read %d times in 1000 s: %q", len(f.said), f.writes, len(f.retries), f.reads, f.said)
+			}
+		})
+	}
+}
+
+// What cannot be seen to have gone may have: the pods are asked for again, by the rechecks alone, soon while they have been refused
+// for a short time, and never so seldom that a user waits for more than half a minute in the first hour.
+func TestPodsAreAskedForAgain(t *testing.T) {
+	for name, answer := range map[string]string{
+		"an admission policy":       `is forbidden: ValidatingAdmissionPolicy 'no-demo' with binding 'no-demo' denied request: no`,
+		"a quota that wants values": unspecified,
+		"a LimitRange":              tooMuch,
+		"a Pod Security level":      tooFree,
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := watch(t, answer)
+			f.count(1, "9", "1")
+			f.ranged(1, "64Mi")
+			begin := time.Unix(900, 0)
+			f.clock.SetTime(begin)
+			for again := time.Duration(0); f.clock.Now().Before(begin.Add(24 * time.Hour)); {
+				if _, again = f.look(again); again == 0 {
+					t.Fatalf("nobody looks again %v after the refusal", f.clock.Since(begin))
+				}
+			}
+			last := begin
+			for _, at := range f.retries {
+				most := max(minRetry, min(at.Sub(begin)/4, maxRetry))
+				if at.Sub(begin) > time.Hour {
+					most = maxRetryLater
+				}
+				if pause := at.Sub(last); pause > most+time.Second {
+					t.Errorf("%v after the refusal there was no try for %v", at.Sub(begin), pause)
+				}
+				last = at
+			}
+			if n := len(f.retries); n > 600 || len(f.said) != 1 || f.writes != 0 {
+				t.Errorf("%d tries and %d mends in a day, told %q", n, f.writes, f.said)
+			}
+			// Another operator goes on where this one was.
+			f.reader, f.retried, f.retries = NewReader(&f.cluster, &f.cluster, f.clock), last, nil
+			if f.look(0); len(f.retries) > 0 {
+				t.Error("an operator that starts asks again at once")
+			}
+			f.retried = f.clock.Now().Add(24 * 365 * time.Hour)
+			if f.look(maxRetryLater); len(f.retries) != 1 {
+				t.Errorf("%d tries after somebody wrote one of next year", len(f.retries))
 			}
 		})
 	}
@@ -114,10 +169,16 @@ func TestWhatHasGoneIsMended(t *testing.T) {
 			f.count(2, "5", "5")
 			f.quota.Spec.Scopes = []corev1.ResourceQuotaScope{"BestEffort"}
 		}},
-		"a LimitRange is deleted":  {tooMuch, ranged, func(f *watched) { f.ranges = nil }},
-		"a LimitRange was deleted": {tooMuch, nil, func(f *watched) { f.ranges = nil }},
-		"a LimitRange is widened":  {tooMuch, ranged, func(f *watched) { f.ranged(2, "2Gi") }},
-		"a LimitRange was widened": {tooMuch, nil, func(f *watched) { f.ranged(2, "2Gi") }},
+		"a LimitRange is deleted":              {tooMuch, ranged, func(f *watched) { f.ranges = nil }},
+		"a LimitRange was deleted":             {tooMuch, nil, func(f *watched) { f.ranges = nil }},
+		"a LimitRange is widened":              {tooMuch, ranged, func(f *watched) { f.ranged(2, "2Gi") }},
+		"a LimitRange was widened":             {tooMuch, nil, func(f *watched) { f.ranged(2, "2Gi") }},
+		"a Pod Security level that is lowered": {tooFree, func(f *watched) { f.level = "restricted" }, func(f *watched) { f.level = "baseline" }},
+		"a LimitRange that sets what a full quota counts": {
+			exceeded,
+			func(f *watched) { f.count(1, "5", "5"); f.ranged(1, "64Mi") },
+			func(f *watched) { f.ranged(2, "32Mi") },
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -158,9 +219,11 @@ func TestTheLastWordIsReadAgain(t *testing.T) {
 		if tc.event != "" {
 			f.says(tc.event)
 		}
-		again := time.Duration(0)
-		for range 3 {
-			_, again = f.look(again)
+		again, begun := time.Duration(0), f.clock.Now()
+		for f.clock.Since(begun) < 10*time.Minute {
+			if _, again = f.look(again); again == 0 {
+				break
+			}
 		}
 		if said := f.said[len(f.said)-1]; !strings.Contains(said, tc.reason) || again > maxPause {
 			t.Errorf("%q, again after %v, want %q in it", said, again, tc.reason)
