@@ -50,6 +50,9 @@ func judgePod(pod *corev1.Pod, told told) Verdict {
 	if c := podCondition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
 		return Verdict{State: Failed, Reason: slipwayv1alpha1.ReasonUnschedulable, Message: fmt.Sprintf("pod %q: %s", pod.Name, unschedulable(pod, c.Message))}
 	}
+	if verdict := gated(pod); verdict != nil {
+		return *verdict
+	}
 	if verdict := sandbox(pod, told.events); verdict != nil {
 		return *verdict
 	}
@@ -115,7 +118,7 @@ func waitingContainer(pod *corev1.Pod, where string, status corev1.ContainerStat
 	waiting := status.State.Waiting
 	switch waiting.Reason {
 	case "ErrImagePull", "ImagePullBackOff", reasonRegistryUnavailable:
-		return imagePull(where, status.Image, waiting)
+		return imagePull(pod, where, status, waiting)
 	case "ErrImageNeverPull", "ErrImageInspect", "ImageInspectError", reasonSignature:
 		return unusable(where, status.Image, waiting.Reason)
 	case "InvalidImageName":
@@ -139,7 +142,8 @@ func waitingContainer(pod *corev1.Pod, where string, status corev1.ContainerStat
 // which the kubelet quotes. ErrImagePull and ImagePullBackOff alternate, and give the same
 // reason and message. Only ImagePullBackOff is terminal, because then the kubelet has given
 // up for some time.
-func imagePull(where, image string, waiting *corev1.ContainerStateWaiting) *Verdict {
+func imagePull(pod *corev1.Pod, where string, status corev1.ContainerStatus, waiting *corev1.ContainerStateWaiting) *Verdict {
+	image := status.Image
 	verdict := &Verdict{State: Failed, Terminal: waiting.Reason == "ImagePullBackOff"}
 	answer := pullUnanswered
 	if waiting.Reason != reasonRegistryUnavailable {
@@ -151,10 +155,10 @@ func imagePull(where, image string, waiting *corev1.ContainerStateWaiting) *Verd
 	switch answer {
 	case pullDenied:
 		verdict.Reason = slipwayv1alpha1.ReasonImagePullDenied
-		verdict.Message = fmt.Sprintf("%s: ImagePullBackOff: the registry denies image %q: check spec.imagePullSecrets", where, image)
+		verdict.Message = fmt.Sprintf("%s: ImagePullBackOff: the registry denies image %q: check %s", where, image, pullSecretsField(pod))
 	case pullMissing:
 		verdict.Reason = slipwayv1alpha1.ReasonImageNotFound
-		verdict.Message = fmt.Sprintf("%s: ImagePullBackOff: image %q does not exist: check spec.image", where, image)
+		verdict.Message = fmt.Sprintf("%s: ImagePullBackOff: image %q does not exist: check %s", where, image, imageField(pod, status.Name))
 	case pullUnanswered:
 		verdict.Reason = slipwayv1alpha1.ReasonImagePullBackOff
 		// The registry may be unavailable for a moment.

@@ -23,16 +23,15 @@ const fieldReplicas = "spec.replicas"
 // what is requested and by which field of the spec, what is used and what the quota is. It
 // returns false for any other answer, a policy's for example, that only speaks of quotas.
 func Quota(answer string) (string, bool) {
-	return quota(answer[len(forbiddenObject.FindString(answer)):], false)
+	return quota(answer[len(forbiddenObject.FindString(answer)):], ofWebApp)
 }
 
-// quota explains an answer without its prefix. extra means that no field of the spec asks for
-// another pod.
-func quota(answer string, extra bool) (string, bool) {
+// quota explains an answer without its prefix.
+func quota(answer string, fields podFields) (string, bool) {
 	if m := failedQuota.FindStringSubmatch(answer); m != nil {
 		return fmt.Sprintf("ResourceQuota %q wants a value for every container: %s", m[1], unspecified.ReplaceAllStringFunc(m[2], func(part string) string {
 			name := unspecified.FindStringSubmatch(part)[1]
-			return part + inField(quotaField(name))
+			return part + fields.in(quotaField(name, fields))
 		})), true
 	}
 	m := exceededQuota.FindStringSubmatch(answer)
@@ -43,11 +42,7 @@ func quota(answer string, extra bool) (string, bool) {
 	var parts []string
 	for _, pair := range strings.Split(m[2], ",") {
 		name, asked, _ := strings.Cut(pair, "=")
-		field := quotaField(name)
-		if extra && field == fieldReplicas {
-			field = ""
-		}
-		parts = append(parts, fmt.Sprintf("%s=%s is asked for%s and %s of %s is used", name, asked, inField(field), used[name], hard[name]))
+		parts = append(parts, fmt.Sprintf("%s=%s is asked for%s and %s of %s is used", name, asked, fields.in(quotaField(name, fields)), used[name], hard[name]))
 	}
 	return fmt.Sprintf("ResourceQuota %q does not allow it: %s", m[1], strings.Join(parts, ", ")), true
 }
@@ -63,16 +58,16 @@ func amounts(list string) map[string]string {
 }
 
 // quotaField is the field of the spec for a resource of a quota, or "".
-func quotaField(name string) string {
+func quotaField(name string, fields podFields) string {
 	switch {
 	case name == "pods", name == "count/pods":
-		return fieldReplicas
+		return fields.replicas
 	case name == "requests.storage":
-		return "spec.storage.size"
+		return fields.storage
 	case strings.HasPrefix(name, "requests."), strings.HasPrefix(name, "limits."):
-		return "spec.resources." + name
+		return fields.resources + "." + name
 	case name == "cpu", name == "memory", name == "ephemeral-storage":
-		return "spec.resources.requests." + name
+		return fields.resources + ".requests." + name
 	default:
 		return ""
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -49,9 +50,11 @@ func RefusalOf(deployment *appsv1.Deployment) *Refusal {
 func (r *Refusal) verdict(deployment *appsv1.Deployment) Verdict {
 	subject := fmt.Sprintf("Deployment %q", deployment.Name)
 	if want := wanted(deployment); want > 0 && deployment.Status.Replicas >= want {
-		return podCreation(fmt.Sprintf("%s cannot create the extra pod of its rollout (maxSurge), beside the %d that there are", subject, deployment.Status.Replicas), r.Answer, true)
+		fields := ofWebApp
+		fields.replicas = "" // no field asks for another pod
+		return podCreation(fmt.Sprintf("%s cannot create the extra pod of its rollout (maxSurge), beside the %d that there are", subject, deployment.Status.Replicas), r.Answer, fields)
 	}
-	return podCreation(subject+" cannot create its pods", r.Answer, false)
+	return podCreation(subject+" cannot create its pods", r.Answer, ofWebApp)
 }
 
 // DeploymentOf judges a Deployment with its ReplicaSets. That pods of an earlier template cannot
@@ -116,6 +119,7 @@ var (
 var (
 	deniedByWebhook = regexp.MustCompile(`^admission webhook "[^"]*" denied the request\b`)
 	noAccount       = regexp.MustCompile(`^error looking up service account `)
+	noPriority      = regexp.MustCompile(`^no PriorityClass with name \S+ was found$`)
 	missingAccount  = regexp.MustCompile(`^error looking up service account [^/\s]+/(\S+): serviceaccount "[^"]*" not found$`)
 )
 
@@ -129,8 +133,8 @@ var (
 const limitText = `(?:(?:minimum|maximum) (\S+) usage per \S+ is .*?(request|limit)|(\S+) max limit to request ratio per)\b`
 
 // podCreation classifies the API server's answer to the creation of a pod, by how it
-// begins. what says who cannot create it, and extra that it is one more than asked for.
-func podCreation(what, answer string, extra bool) Verdict {
+// begins. what says who cannot create it.
+func podCreation(what, answer string, fields podFields) Verdict {
 	answer, forbidden := withoutPod(answer)
 	failed := func(reason, format string, args ...any) Verdict {
 		return Verdict{State: Failed, Reason: reason, Message: what + ": " + fmt.Sprintf(format, args...)}
@@ -141,22 +145,30 @@ func podCreation(what, answer string, extra bool) Verdict {
 		}
 		return failed(slipwayv1alpha1.ReasonPodsNotCreated, "%s", withoutAddresses(answer))
 	}
-	if text, ok := quota(answer, extra); ok {
+	if text, ok := quota(answer, fields); ok {
 		return failed(slipwayv1alpha1.ReasonQuotaExceeded, "%s", text)
 	}
 	switch {
 	case noAccount.MatchString(answer):
-		return failed(slipwayv1alpha1.ReasonPodsNotCreated, "%s (spec.serviceAccountName)", answer)
+		return failed(slipwayv1alpha1.ReasonPodsNotCreated, "%s%s", answer, fields.in(fields.account))
+	case noPriority.MatchString(answer):
+		return failed(slipwayv1alpha1.ReasonPodsForbidden, "%s%s", answer, fields.in(fields.priority))
 	case limitRange.MatchString(answer):
-		return failed(slipwayv1alpha1.ReasonPodsForbidden, "a LimitRange of the namespace does not allow them: %s%s", answer, inField(strings.Join(limitedFields(answer), ", ")))
+		return failed(slipwayv1alpha1.ReasonPodsForbidden, "a LimitRange of the namespace does not allow them: %s%s", answer, fields.in(strings.Join(limitedFields(answer, fields), ", ")))
 	default:
 		return failed(slipwayv1alpha1.ReasonPodsForbidden, "%s", answer)
 	}
 }
 
-// JobRefused is the verdict on a Job whose pod was refused, from what its controller says of that in an event.
-func JobRefused(job, said string) Verdict {
-	return podCreation(fmt.Sprintf("Job %q cannot create its pod", job), strings.TrimPrefix(said, jobSays), false)
+// JobRefused is the verdict on a Job of backups whose pod was refused, from what its controller says of that in an event.
+func JobRefused(job *batchv1.Job, said string) Verdict {
+	fields := ofMover(job.Labels)
+	said = strings.TrimPrefix(combined.ReplaceAllString(said, ""), jobSays)
+	verdict := podCreation(fmt.Sprintf("Job %q cannot create its pod", job.Name), said, fields)
+	if answer, forbidden := withoutPod(said); forbidden && podSecurity.MatchString(answer) && runsAsRoot(job) {
+		verdict.Message += fmt.Sprintf(" (%s%s is %s, which the namespace has to allow)", fields.runAs, fields.of, slipwayv1alpha1.MoverRoot)
+	}
+	return verdict
 }
 
 // jobSays is how the controller of Jobs begins what it says of an answer.
@@ -164,12 +176,6 @@ const jobSays = "Error creating: "
 
 // podSecurity is the beginning of the answer of the Pod Security admission plug-in.
 var podSecurity = regexp.MustCompile(`^violates PodSecurity "`)
-
-// ViolatesPodSecurity reports whether a pod of a Job was refused because of the Pod Security level of its namespace.
-func ViolatesPodSecurity(said string) bool {
-	answer, forbidden := withoutPod(strings.TrimPrefix(said, jobSays))
-	return forbidden && podSecurity.MatchString(answer)
-}
 
 // withoutPod removes the pod's name from an answer. It reports whether the answer says that
 // the pod is forbidden.
@@ -188,12 +194,12 @@ func withoutPod(answer string) (text string, forbidden bool) {
 
 // limitedFields returns the fields of the spec that the answer of a LimitRange is about,
 // without duplicates.
-func limitedFields(answer string) []string {
+func limitedFields(answer string, of podFields) []string {
 	var fields []string
 	for _, m := range limit.FindAllStringSubmatch(answer, -1) {
-		field := "spec.resources." + m[2] + "s." + m[1]
+		field := of.resources + "." + m[2] + "s." + m[1]
 		if m[3] != "" {
-			field = "spec.resources.limits." + m[3]
+			field = of.resources + ".limits." + m[3]
 		}
 		if !contains(strings.Join(fields, " ")+" ", field+" ") {
 			fields = append(fields, field)

@@ -169,5 +169,5 @@ func (r *Refusal) gist() string {
 	if m := exceededQuota.FindStringSubmatch(answer); m != nil {
 		return strings.Join([]string{"exceeded quota", m[1], m[2], m[4]}, " ")
 	}
-	return podCreation("", r.Answer, false).Message
+	return podCreation("", r.Answer, ofWebApp).Message
 }

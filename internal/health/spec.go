@@ -86,21 +86,21 @@ func unschedulable(pod *corev1.Pod, message string) string {
 	var lacks []string
 	for _, container := range pod.Spec.Containers {
 		for name, asked := range container.Resources.Requests {
-			if !slices.Contains(reasons, "Insufficient "+string(name)) {
-				continue
+			if slices.Contains(reasons, "Insufficient "+string(name)) {
+				field := inField(requestField(pod, container.Name, string(name)))
+				lacks = append(lacks, fmt.Sprintf("%s %s%s", name, asked.String(), field))
 			}
-			lack := fmt.Sprintf("%s %s", name, asked.String())
-			if isOwnContainer(pod, container.Name) {
-				lack += fmt.Sprintf(" (spec.resources.requests.%s)", name)
-			}
-			lacks = append(lacks, lack)
 		}
 	}
-	if len(lacks) == 0 {
+	switch {
+	case len(lacks) > 0:
+		slices.Sort(lacks)
+		return fmt.Sprintf("no node has what it asks for, %s: %s", strings.Join(lacks, ", "), message)
+	case isMover(pod) && slices.Contains(reasons, "pod has unbound immediate PersistentVolumeClaims"):
+		return fmt.Sprintf("it waits for PersistentVolumeClaim %s: %s", strings.Join(claimsOf(pod), ", "), message)
+	default:
 		return message
 	}
-	slices.Sort(lacks)
-	return fmt.Sprintf("no node has what it asks for, %s: %s", strings.Join(lacks, ", "), message)
 }
 
 // noNodeOf matches the scheduler's message: how many nodes there are, and each reason with the number of nodes it rules out.
@@ -122,4 +122,34 @@ func noNode(message string) []string {
 		reasons[i] = ofNodes.ReplaceAllString(reasons[i], "")
 	}
 	return reasons
+}
+
+// claimsOf are the claims that a pod uses, in quotes.
+func claimsOf(pod *corev1.Pod) []string {
+	var claims []string
+	for i := range pod.Spec.Volumes {
+		switch v := &pod.Spec.Volumes[i]; {
+		case v.PersistentVolumeClaim != nil:
+			claims = append(claims, fmt.Sprintf("%q", v.PersistentVolumeClaim.ClaimName))
+		case v.Ephemeral != nil:
+			claims = append(claims, fmt.Sprintf("%q", pod.Name+"-"+v.Name))
+		}
+	}
+	return claims
+}
+
+// gated returns nil unless a pod is kept from the scheduler. Who does that takes the gates away when it likes.
+func gated(pod *corev1.Pod) *Verdict {
+	c := podCondition(pod, corev1.PodScheduled)
+	if c == nil || c.Status != corev1.ConditionFalse || c.Reason != corev1.PodReasonSchedulingGated || len(pod.Spec.SchedulingGates) == 0 {
+		return nil
+	}
+	var names []string
+	for _, gate := range pod.Spec.SchedulingGates {
+		names = append(names, fmt.Sprintf("%q", gate.Name))
+	}
+	return &Verdict{
+		State: Progressing, Reason: slipwayv1alpha1.ReasonUnschedulable,
+		Message: fmt.Sprintf("pod %q is kept from the scheduler by its schedulingGates %s, which whoever has set them takes away", pod.Name, strings.Join(names, ", ")),
+	}
 }

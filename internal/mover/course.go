@@ -164,20 +164,15 @@ func (c Course) Follow(seen Observation, does map[Step]string, now time.Time) (n
 		next.Reason = slipwayv1alpha1.ReasonVerifying
 	}
 	if seen.State == Working {
+		if seen.Trouble != nil {
+			next.Reason, next.Message = seen.Trouble.Reason, seen.Trouble.Message
+		}
 		return next, true
 	}
 	next.Message = "the pod starts"
-	since := seen.Since
-	if since.IsZero() {
-		since = now // the Job is being made
-	}
-	left := since.Add(PendingLimit).Sub(now)
-	if left <= 0 {
-		message := "the pod did not start within 10 minutes"
-		if seen.Trouble != nil {
-			message += ": " + seen.Trouble.Message
-		}
-		return c.Fail(slipwayv1alpha1.ReasonPodPending, message, now), true
+	late, left := seen.Late(now)
+	if late != nil {
+		return c.Fail(late.Reason, late.Message, now), true
 	}
 	if seen.Trouble != nil {
 		next.Reason, next.Message = seen.Trouble.Reason, seen.Trouble.Message

@@ -2,7 +2,6 @@ package mover
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -37,7 +36,7 @@ type Observation struct {
 	Step Step
 	// Results are those of the steps that have ended and said how.
 	Results map[Step]*Result
-	// Trouble is why the Job failed, or what keeps its pod from starting. Nil: nothing.
+	// Trouble is why the Job failed, or what keeps its pod, or its next step, from starting. Nil: nothing.
 	Trouble *health.Trouble
 	// Since is when the Job was made.
 	Since time.Time
@@ -50,15 +49,16 @@ type Observation struct {
 }
 
 // Observe says what a Job has come to. Only what every step has said itself is a success: an exit code without a result is
-// none, and a Job that is complete without the pods to prove it is none either.
-func Observe(job *batchv1.Job, pods []corev1.Pod, steps []Step) Observation {
+// none, and a Job that is complete without the pods to prove it is none either. Events are those of the newest pod: they explain
+// what its status does not.
+func Observe(job *batchv1.Job, pods []corev1.Pod, steps []Step, events ...corev1.Event) Observation {
 	if job == nil || job.UID == "" {
 		return Observation{State: Absent}
 	}
 	o := Observation{State: Starting, Results: map[Step]*Result{}, Took: map[Step]time.Duration{}, Since: job.CreationTimestamp.Time, Step: steps[0]}
-	pod := newest(job, pods)
+	pod := Newest(job, pods)
 	if pod != nil {
-		o.ofPod(pod, steps)
+		o.ofPod(pod, steps, events)
 	}
 	verdict := health.Job(job)
 	switch {
@@ -73,13 +73,40 @@ func Observe(job *batchv1.Job, pods []corev1.Pod, steps []Step) Observation {
 		return o.fail(slipwayv1alpha1.ReasonPodLost, "the pod has gone without a result")
 	case pod == nil && verdict.State == health.Failed:
 		return o.fail(slipwayv1alpha1.ReasonPodLost, "the pod has gone without a result")
+	case pod == nil && verdict.Reason == health.ReasonJobSuspended:
+		// A Job of ours never asks for that: somebody else holds it, as those do that give out places in a cluster.
+		o.Trouble = &health.Trouble{
+			Reason:  slipwayv1alpha1.ReasonPodsNotCreated,
+			Message: fmt.Sprintf("Job %q is suspended (its spec.suspend), which whoever has set that takes away", job.Name),
+		}
+		return o
 	default:
 		return o
 	}
 }
 
-// newest is the last pod of a Job that was made. Labels alone, which anybody may give to a pod, make none.
-func newest(job *batchv1.Job, pods []corev1.Pod) *corev1.Pod {
+// Late is what there is to say of a pod that has not started for too long, or nil. left is how long it may still take; zero: it
+// has started.
+func (o Observation) Late(now time.Time) (trouble *health.Trouble, left time.Duration) {
+	since := o.Since
+	switch {
+	case o.State != Starting && o.State != Absent:
+		return nil, 0
+	case since.IsZero():
+		since = now // the Job is being made
+	}
+	if left = since.Add(PendingLimit).Sub(now); left > 0 {
+		return nil, left
+	}
+	message := "the pod did not start within 10 minutes"
+	if o.Trouble != nil {
+		message += ": " + o.Trouble.Message
+	}
+	return &health.Trouble{Reason: slipwayv1alpha1.ReasonPodPending, Message: message}, 0
+}
+
+// Newest is the last pod of a Job that was made. Labels alone, which anybody may give to a pod, make none.
+func Newest(job *batchv1.Job, pods []corev1.Pod) *corev1.Pod {
 	var found *corev1.Pod
 	for i := range pods {
 		pod := &pods[i]
@@ -94,7 +121,7 @@ func newest(job *batchv1.Job, pods []corev1.Pod) *corev1.Pod {
 }
 
 // ofPod reads what the containers say.
-func (o *Observation) ofPod(pod *corev1.Pod, steps []Step) {
+func (o *Observation) ofPod(pod *corev1.Pod, steps []Step, events []corev1.Event) {
 	o.Pod = pod.Name
 	statuses := map[string]corev1.ContainerStatus{}
 	for _, status := range pod.Status.InitContainerStatuses {
@@ -123,9 +150,7 @@ func (o *Observation) ofPod(pod *corev1.Pod, steps []Step) {
 			o.StepSince = state.Running.StartedAt.Time
 			return
 		default:
-			if o.State == Starting {
-				o.waiting(pod)
-			}
+			o.waiting(pod, events)
 			return
 		}
 	}
@@ -162,40 +187,11 @@ func (o *Observation) evicted(pod *corev1.Pod) {
 	}
 }
 
-// waiting says what keeps a pod from starting.
-func (o *Observation) waiting(pod *corev1.Pod) {
-	if verdict := health.Pod(pod); verdict.State == health.Failed || verdict.Reason == slipwayv1alpha1.ReasonUnschedulable {
-		o.Trouble = namesImage(pod, verdict.Trouble())
+// waiting says what keeps a pod, or the container of the next step, from starting.
+func (o *Observation) waiting(pod *corev1.Pod, events []corev1.Event) {
+	if verdict := health.Pod(pod, events...); verdict.State == health.Failed || verdict.Reason == slipwayv1alpha1.ReasonUnschedulable {
+		o.Trouble = verdict.Trouble()
 	}
-}
-
-// namesImage has a message about an image of a pod name what asks for it: the fields that it names are of a WebApp. What the
-// container is called stands at the beginning: after that comes what others wrote.
-func namesImage(pod *corev1.Pod, trouble *health.Trouble) *health.Trouble {
-	const image, secrets = "check spec.image", "check spec.imagePullSecrets"
-	switch trouble.Reason {
-	case slipwayv1alpha1.ReasonImageNotFound:
-		if before, found := strings.CutSuffix(trouble.Message, image); found {
-			return &health.Trouble{Reason: trouble.Reason, Message: before + "check " + asksForImage(pod, trouble.Message)}
-		}
-	case slipwayv1alpha1.ReasonImagePullDenied:
-		if before, found := strings.CutSuffix(trouble.Message, secrets); found {
-			return &health.Trouble{Reason: trouble.Reason, Message: before + "check spec.mover.imagePullSecrets"}
-		}
-	}
-	return trouble
-}
-
-// asksForImage is the field, or the option of the operator, with the image of the container that a message begins with.
-func asksForImage(pod *corev1.Pod, message string) string {
-	for container, field := range map[string]string{ContainerDump: "spec.dump.image", string(StepCommand): "spec.verify.drill.image"} {
-		for _, sort := range []string{"container", "init container"} {
-			if strings.HasPrefix(message, fmt.Sprintf("pod %q %s %q", pod.Name, sort, container)) {
-				return field
-			}
-		}
-	}
-	return "--backup-image of the operator"
 }
 
 func (o *Observation) fail(reason, message string) Observation {

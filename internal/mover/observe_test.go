@@ -9,6 +9,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
 
 var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
@@ -155,6 +157,7 @@ func TestAnImageThatCannotBePulledIsToldWithItsField(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := aPod(corev1.PodPending, waiting, waiting)
 			pod.Spec.InitContainers = []corev1.Container{{Name: tc.container}}
+			pod.Labels[slipwayv1alpha1.LabelBackup] = "shop"
 			pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{
 				Name: tc.container, Image: "no/such:1",
 				State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: tc.says}},
@@ -212,6 +215,7 @@ func TestWhatADumpHasComeTo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := aPod(tc.phase, tc.snapshot, tc.verify)
 			tc.dump.Name = ContainerDump
+			pod.Labels[slipwayv1alpha1.LabelBackupRun] = "run"
 			pod.Spec.InitContainers = []corev1.Container{{Name: ContainerDump}, {Name: "snapshot"}}
 			pod.Status.InitContainerStatuses = append([]corev1.ContainerStatus{{Name: ContainerInstall, State: ended(0, "Completed", "")}, tc.dump}, pod.Status.InitContainerStatuses...)
 			got := Observe(aJob(), []corev1.Pod{pod}, []Step{StepSnapshot, StepVerify})

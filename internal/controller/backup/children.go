@@ -14,7 +14,6 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/backup/desired"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
-	"github.com/slipway-dev/slipway/internal/kit/transfer"
 	"github.com/slipway-dev/slipway/internal/mover"
 	"github.com/slipway-dev/slipway/internal/schedule"
 )
@@ -87,14 +86,14 @@ func (s *scope) see() {
 }
 
 // observe says what a Job of the Backup itself has come to.
-func (r *Reconciler) observe(ctx context.Context, s *scope, job *batchv1.Job) (mover.Observation, error) {
-	seen, err := transfer.Observe(ctx, r.kit.Live, job, s.pods, stepsOf(job))
-	seen.Trouble = mover.Names{
+func (r *Reconciler) observe(ctx context.Context, s *scope, job *batchv1.Job, now time.Time) (mover.Observation, error) {
+	look, err := r.moves.Look(ctx, job, s.pods, stepsOf(job), mover.Names{
 		Place: s.place, Destination: "spec.destination",
 		Credentials: mover.Named{Name: s.backup.CredentialsSecret(), Field: "spec.credentials"},
 		Encryption:  mover.Named{Name: s.backup.EncryptionSecret(), Field: "spec.encryption"},
-	}.Name(seen.Trouble)
-	return seen, err
+	}, now)
+	s.recheck.After(look.Again)
+	return look.Observation, err
 }
 
 // working tells whether a Job of the Backup itself is under way.

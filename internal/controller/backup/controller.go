@@ -32,6 +32,8 @@ type Reconciler struct {
 	templates templates
 	// references looks for the Secrets and ConfigMaps that a pod needs.
 	references *transfer.References
+	// moves looks at Jobs.
+	moves *transfer.Jobs
 	// metrics counts.
 	metrics *metrics
 	// image is that of slipway-backup.
@@ -53,6 +55,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=events,verbs=list
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Reconcile makes one Backup true and says how far it got.

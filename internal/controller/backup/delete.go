@@ -104,12 +104,14 @@ func (r *Reconciler) deleteRepository(ctx context.Context, s *scope, now time.Ti
 	if job == nil {
 		return r.makeDelete(ctx, s, 1)
 	}
-	seen, err := r.observe(ctx, s, job)
+	seen, err := r.observe(ctx, s, job, now)
 	switch {
 	case err != nil:
 		return undecided, err
 	case seen.State == mover.Succeeded:
 		return settled, r.forget(ctx, s)
+	case seen.State != mover.Failed && seen.Trouble != nil:
+		return undecided, outcome.Waitingf(0, seen.Trouble.Reason, "the repository is not deleted yet: %s", seen.Trouble.Message)
 	case seen.State != mover.Failed:
 		return undecided, nil
 	case seen.Trouble.Reason == slipwayv1alpha1.ReasonRepositoryNotFound, seen.Trouble.Reason == slipwayv1alpha1.ReasonDestinationNotFound:

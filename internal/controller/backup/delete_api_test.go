@@ -14,7 +14,10 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
@@ -174,6 +177,105 @@ func TestANamespaceThatIsDeletedIsNotHeldUpForARepository(t *testing.T) {
 			f.delete(backup)
 			f.backupGone()
 		})
+	}
+}
+
+// Whatever is under way, and whatever the server of the bucket does: nothing of ours holds up a namespace that is being deleted.
+func TestNothingHoldsUpANamespaceThatIsDeleted(t *testing.T) {
+	env.StartOperator(t, nil)
+	for name, begin := range map[string]func(f *fixture){
+		"a run copies": func(f *fixture) {
+			f.backup(withDeletion)
+			f.work(f.job(copying...), mover.StepSnapshot)
+		},
+		"a run that does not reach the server is tried again": func(f *fixture) {
+			f.backup(withDeletion)
+			f.move(f.job(copying...), refused("Unreachable"))
+		},
+		"old copies are being removed": func(f *fixture) {
+			f.backup(withDeletion)
+			f.move(f.job(copying...), nil)
+			f.work(f.job(mover.StepMaintain), mover.StepMaintain)
+		},
+		"a drill restores": func(f *fixture) {
+			f.copied(withDeletion)
+			f.ask("one")
+			f.work(f.job(drilling...), mover.StepRestore)
+		},
+		"a Restore writes": func(f *fixture) {
+			f.copied(withDeletion)
+			f.create(&slipwayv1alpha1.Restore{
+				ObjectMeta: metav1.ObjectMeta{Name: "again", Namespace: f.namespace},
+				Spec: slipwayv1alpha1.RestoreSpec{
+					Backup: &slipwayv1alpha1.LocalReference{Name: "shop"},
+					Target: slipwayv1alpha1.RestoreTarget{Claim: "restored", Create: &slipwayv1alpha1.RestoreClaim{Size: resource.MustParse("1Gi")}},
+				},
+			})
+			f.work(f.job(mover.StepRestore), mover.StepRestore)
+		},
+		"the repository is being deleted": func(f *fixture) {
+			f.delete(f.copied(withDeletion))
+			f.work(f.jobNamed("shop-delete"), mover.StepDelete)
+		},
+		"the deletion of the repository is refused a pod": func(f *fixture) {
+			f.delete(f.copied(withDeletion))
+			job := f.jobNamed("shop-delete")
+			f.says("Job", "batch/v1", job.Name, job.UID, "FailedCreate", pods("exceeded quota: few, requested: pods=1, used: pods=1, limited: pods=1"))
+		},
+		"the deletion of the repository does not reach the server": func(f *fixture) {
+			f.delete(f.copied(withDeletion))
+			f.move(f.jobNamed("shop-delete"), refused("Unreachable"))
+			f.wait(func(b *slipwayv1alpha1.Backup) error {
+				if !strings.Contains(b.Status.Message, "tried again (Unreachable: ") {
+					return errors.New(b.Status.Message)
+				}
+				return nil
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			begin(f)
+			f.delete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}})
+			lists := []client.ObjectList{&slipwayv1alpha1.BackupList{}, &slipwayv1alpha1.BackupRunList{}, &slipwayv1alpha1.RestoreList{}, &batchv1.JobList{}}
+			// There is no controller of namespaces here. It deletes everything, in any order, and goes on as long as there is something.
+			environment.Eventually(t, func() error {
+				left := f.sweep(lists)
+				if len(left) == 0 {
+					return nil
+				}
+				return fmt.Errorf("there are still %v", left)
+			})
+		})
+	}
+}
+
+// sweep deletes all objects of some kinds, and returns what there was.
+func (f *fixture) sweep(lists []client.ObjectList) (left []string) {
+	f.Helper()
+	for _, list := range lists {
+		if err := env.Client.List(f.Context(), list, client.InNamespace(f.namespace)); err != nil {
+			f.Fatal(err)
+		}
+		err := meta.EachListItem(list, func(item runtime.Object) error {
+			object, _ := item.(client.Object)
+			left = append(left, fmt.Sprintf("%T %s, held by %v", object, object.GetName(), object.GetFinalizers()))
+			f.delete(object)
+			return nil
+		})
+		if err != nil {
+			f.Fatal(err)
+		}
+	}
+	return left
+}
+
+// work plays that a step of a Job runs.
+func (f *fixture) work(job *batchv1.Job, step mover.Step) {
+	f.Helper()
+	if err := f.cluster.Work(f.Context(), job, step); err != nil {
+		f.Fatal(err)
 	}
 }
 

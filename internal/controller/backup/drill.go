@@ -169,7 +169,7 @@ func (r *Reconciler) followDrill(ctx context.Context, s *scope, run *slipwayv1al
 			return mover.Next{}, err
 		}
 	}
-	seen, err := r.observe(ctx, s, job)
+	seen, err := r.observe(ctx, s, job, now)
 	if err != nil {
 		return mover.Next{}, err
 	}
@@ -368,6 +368,16 @@ func (s *scope) drillFails() bool {
 	return meta.IsStatusConditionFalse(s.drillPassed(), slipwayv1alpha1.ConditionDrillPassed)
 }
 
+// goesOn tells that a drill that is under way for this reason needs nobody.
+func goesOn(reason string) bool {
+	switch reason {
+	case slipwayv1alpha1.ReasonTransferring, slipwayv1alpha1.ReasonVerifying, slipwayv1alpha1.ReasonQueued, slipwayv1alpha1.ReasonRetrying:
+		return true
+	default:
+		return false
+	}
+}
+
 // drillPassed says how the newest drill went that has ended.
 func (s *scope) drillPassed() []metav1.Condition {
 	if s.backup.Drill() == nil || s.drill == nil {
@@ -377,6 +387,8 @@ func (s *scope) drillPassed() []metav1.Condition {
 		Type: slipwayv1alpha1.ConditionDrillPassed, Status: metav1.ConditionUnknown, Reason: slipwayv1alpha1.ReasonNoDrill, Message: "no drill has ended yet",
 	}
 	switch d := s.drill; {
+	case d.LastTime == nil && d.UnderWay() && !goesOn(d.Reason):
+		c.Reason, c.Message = d.Reason, "no drill has ended yet, and this one does not begin: "+d.Message
 	case d.LastTime == nil:
 	case d.UnderWay():
 		// What the one before came to stays true until this one has ended.

@@ -181,7 +181,7 @@ func (r *Reconciler) makeJob(ctx context.Context, s *scope, job *batchv1.Job, in
 
 // readKept reads what came of the Job.
 func (r *Reconciler) readKept(ctx context.Context, s *scope, job *batchv1.Job, kept *slipwayv1alpha1.BackupRetentionStatus, now time.Time) error {
-	seen, err := r.observe(ctx, s, job)
+	seen, err := r.observe(ctx, s, job, now)
 	if err != nil {
 		return err
 	}
@@ -193,6 +193,10 @@ func (r *Reconciler) readKept(ctx context.Context, s *scope, job *batchv1.Job, k
 	if result := seen.Results[mover.StepExpire]; result != nil && result.OK && result.Expire != nil {
 		kept.Removed = result.Expire.Removed
 		s.snapshots = &result.Expire.Kept
+	}
+	late, left := seen.Late(now)
+	if late != nil {
+		seen.State, seen.Trouble = mover.Failed, late // it would keep every run from the repository
 	}
 	switch seen.State {
 	case mover.Succeeded:
@@ -206,6 +210,8 @@ func (r *Reconciler) readKept(ctx context.Context, s *scope, job *batchv1.Job, k
 			kept.Message += "; unused space is not freed as long as a copy needs what is lost"
 		}
 	default:
+		s.stuck = seen.Trouble
+		s.recheck.After(left)
 		return nil
 	}
 	s.kept, s.keeping = kept, false

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/pullsecret"
 	"github.com/slipway-dev/slipway/internal/kit/watch"
@@ -57,8 +58,9 @@ type scope struct {
 	kept *slipwayv1alpha1.BackupRetentionStatus
 	// keeping tells that it goes on. Set by keep.
 	keeping bool
-	// busy says which Job it waits for. Set by keep.
-	busy string
+	// busy says which Job it waits for, and stuck what keeps the pod of its own Job from starting. Set by keep.
+	busy  string
+	stuck *health.Trouble
 	// snapshots and size are what the repository holds and takes, where that is news. Set by keep.
 	snapshots *int64
 	size      *int64

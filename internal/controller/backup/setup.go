@@ -118,6 +118,7 @@ func NewReconciler(mgr ctrl.Manager, options Options) *Reconciler {
 		templates:  templates{live: tools.Live, known: lru.New(kit.Memory)},
 		references: transfer.NewReferences(tools.Client, tools.Live),
 		named:      options.Named,
+		moves:      transfer.NewJobs(tools.Live, tools.Clock),
 		writers:    lease.Writers{Applier: tools.Applier, Live: tools.Live, Clock: tools.Clock, Turns: cmp.Or(options.Turns, &lease.Turns{})},
 		metrics:    newMetrics(mgr.GetCache()),
 		image:      options.Image,

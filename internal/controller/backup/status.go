@@ -180,6 +180,8 @@ func (s *scope) retention() metav1.Condition {
 		return status.True(slipwayv1alpha1.ConditionRetentionApplied, slipwayv1alpha1.ReasonNoRun, "nothing is to be removed: no run has completed")
 	case !s.covers(s.kept, run) && s.busy != "":
 		return no(slipwayv1alpha1.ReasonRepositoryBusy, s.busy)
+	case !s.covers(s.kept, run) && s.stuck != nil:
+		return no(s.stuck.Reason, "copies that are not to be kept are not removed yet: "+s.stuck.Message)
 	case !s.covers(s.kept, run):
 		return no(slipwayv1alpha1.ReasonRetentionPending, "copies that are not to be kept are being removed")
 	case s.kept.Reason != "":

@@ -120,39 +120,3 @@ func (f *fixture) statefulSet(change func(*appsv1.StatefulSetSpec), claims ...st
 	change(&set.Spec)
 	f.create(set)
 }
-
-// A Job has no condition for a pod that is refused. Its controller tells of it in an event.
-func TestWhatRefusesThePodOfARunIsTold(t *testing.T) {
-	env.StartOperator(t, nil)
-	for name, tc := range map[string]struct{ said, reason, want string }{
-		"a quota": {
-			`Error creating: pods "by-hand-x-abcde" is forbidden: exceeded quota: pods, requested: pods=1, used: pods=1, limited: pods=1`,
-			slipwayv1alpha1.ReasonQuotaExceeded, `ResourceQuota "pods" does not allow it: pods=1 is asked for and 1 of 1 is used`,
-		},
-		"the Pod Security level": {
-			`Error creating: pods "by-hand-x-abcde" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true`,
-			slipwayv1alpha1.ReasonPodsForbidden, "spec.mover.runAs of the Backup is Root, which the namespace has to allow",
-		},
-		"a LimitRange": {
-			`Error creating: pods "by-hand-x-abcde" is forbidden: maximum memory usage per Container is 64Mi, but limit is 1Gi`,
-			slipwayv1alpha1.ReasonPodsForbidden, "spec.mover.resources.limits.memory",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t, func(b *slipwayv1alpha1.Backup) {
-				b.Spec.Mover = &slipwayv1alpha1.BackupMover{RunAs: slipwayv1alpha1.MoverRoot}
-			})
-			run := f.run("by-hand")
-			job := f.job(run.Name + "-0-1")
-			f.create(&corev1.Event{
-				ObjectMeta:     metav1.ObjectMeta{Name: "refused", Namespace: f.namespace},
-				InvolvedObject: corev1.ObjectReference{Kind: "Job", Namespace: f.namespace, Name: job.Name, UID: job.UID, APIVersion: "batch/v1"},
-				Type:           corev1.EventTypeWarning, Reason: "FailedCreate", Message: tc.said, LastTimestamp: metav1.Now(),
-			})
-			if run = f.wait("by-hand", slipwayv1alpha1.BackupRunning, tc.reason); !strings.Contains(run.Status.Message, tc.want) {
-				t.Errorf("it says %q, want %q", run.Status.Message, tc.want)
-			}
-		})
-	}
-}

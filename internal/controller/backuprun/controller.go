@@ -29,6 +29,8 @@ type Reconciler struct {
 	kit *kit.Tools
 	// references looks for the Secrets and ConfigMaps that a pod needs.
 	references *transfer.References
+	// moves looks at Jobs.
+	moves *transfer.Jobs
 	// metrics counts.
 	metrics *metrics
 	// image is that of slipway-backup.

@@ -42,12 +42,12 @@ func (s *scope) course() mover.Course {
 // judge decides what follows from what the Job has come to.
 func (r *Reconciler) judge(ctx context.Context, s *scope, now time.Time) {
 	s.verification, s.repositoryTold = s.run.Status.Verification, s.run.Status.RepositoryID
-	var err error
-	if s.seen, err = transfer.Observe(ctx, r.kit.Live, s.job, s.pods, desired.Steps); s.err == nil {
+	look, err := r.moves.Look(ctx, s.job, s.pods, desired.Steps, s.names(), now)
+	if s.err == nil {
 		s.err = err
 	}
-	s.seen.Trouble = s.names().Name(s.seen.Trouble)
-	r.refused(ctx, s, now)
+	s.seen = look.Observation
+	s.recheck.After(look.Again)
 	s.lookAtJob()
 	for _, result := range s.seen.Results {
 		if result.RepositoryID != "" {
@@ -69,13 +69,6 @@ func (s *scope) names() mover.Names {
 		Credentials: mover.Named{Name: s.backup.CredentialsSecret(), Field: "spec.credentials of the Backup"},
 		Encryption:  mover.Named{Name: s.backup.EncryptionSecret(), Field: "spec.encryption of the Backup"},
 	}
-}
-
-// refused finds out why the Job has no pod.
-func (r *Reconciler) refused(ctx context.Context, s *scope, now time.Time) {
-	root := s.backup.Spec.Mover != nil && s.backup.Spec.Mover.RunAs == slipwayv1alpha1.MoverRoot
-	again := transfer.Refused(ctx, r.kit.Live, s.job, &s.seen, "of the Backup", root, now)
-	s.recheck.After(again)
 }
 
 func (s *scope) follow(now time.Time) mover.Next {

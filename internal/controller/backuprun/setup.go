@@ -135,6 +135,7 @@ func NewReconciler(mgr ctrl.Manager, options Options) (*Reconciler, error) {
 	return &Reconciler{
 		kit:        tools,
 		references: transfer.NewReferences(tools.Client, tools.Live),
+		moves:      transfer.NewJobs(tools.Live, tools.Clock),
 		writers:    lease.Writers{Applier: tools.Applier, Live: tools.Live, Clock: tools.Clock, Turns: cmp.Or(options.Turns, &lease.Turns{})},
 		exec:       exec,
 		calls:      background.New[call, hook.Ended](maxCalls, maxCallsPerNamespace),

@@ -27,6 +27,8 @@ type Reconciler struct {
 	named *optional.Kinds
 	// references looks for the Secrets and ConfigMaps that a pod needs.
 	references *transfer.References
+	// moves looks at Jobs.
+	moves *transfer.Jobs
 	// metrics counts.
 	metrics *metrics
 	// image is that of slipway-backup.
@@ -49,6 +51,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups="",resources=pods/log,verbs=get
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=events,verbs=list
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Reconcile makes one Restore true and says how far it got.

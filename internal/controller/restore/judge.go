@@ -36,13 +36,13 @@ func (s *scope) course() mover.Course {
 
 // judge decides what follows from what the Job has come to.
 func (r *Reconciler) judge(ctx context.Context, s *scope, now time.Time) {
-	var err error
-	if s.seen, err = transfer.Observe(ctx, r.kit.Live, s.job, s.pods, desired.Steps); s.err == nil {
+	look, err := r.moves.Look(ctx, s.job, s.pods, desired.Steps, s.names(), now)
+	if s.err == nil {
 		s.err = err
 	}
-	s.seen.Trouble = s.pullSecrets.Explain(s.names().Name(s.seen.Trouble))
-	root := s.restore.Spec.Mover != nil && s.restore.Spec.Mover.RunAs == slipwayv1alpha1.MoverRoot
-	s.recheck.After(transfer.Refused(ctx, r.kit.Live, s.job, &s.seen, "", root, now))
+	s.seen = look.Observation
+	s.seen.Trouble = s.pullSecrets.Explain(s.seen.Trouble)
+	s.recheck.After(look.Again)
 	s.next = s.follow(now)
 	s.recheck.After(s.next.Recheck)
 }

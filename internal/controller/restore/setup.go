@@ -104,6 +104,7 @@ func NewReconciler(mgr ctrl.Manager, options Options) (*Reconciler, error) {
 		kit:        tools,
 		named:      options.Named,
 		references: transfer.NewReferences(tools.Client, tools.Live),
+		moves:      transfer.NewJobs(tools.Live, tools.Clock),
 		metrics:    newMetrics(mgr.GetCache()),
 		image:      options.Image,
 		logs:       transfer.PodLogs{Client: clients},

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -52,21 +50,6 @@ func Use(ctx context.Context, live client.Reader, claim types.NamespacedName, mi
 	default:
 		return use, outcome.Waitingf(Recheck, trouble.Reason, "%s", trouble.Message)
 	}
-}
-
-// Observe says what a Job has come to. The cache may know that the Job has ended and not yet know how its pod did: before a
-// result counts as lost, the pods are read past the cache.
-func Observe(ctx context.Context, live client.Reader, job *batchv1.Job, pods []corev1.Pod, steps []mover.Step) (mover.Observation, error) {
-	seen := mover.Observe(job, pods, steps)
-	if seen.State != mover.Failed || seen.Trouble.Reason != slipwayv1alpha1.ReasonPodLost {
-		return seen, nil
-	}
-	ofJob := func(pod *corev1.Pod) bool { return metav1.IsControlledBy(pod, job) }
-	fresh, err := Pods(ctx, live, job.Namespace, ofJob, client.MatchingLabels{batchv1.JobNameLabel: job.Name})
-	if err != nil {
-		return mover.Observation{State: mover.Starting, Since: seen.Since}, outcome.Classify("the pods of the Job", err)
-	}
-	return mover.Observe(job, fresh, steps), nil
 }
 
 // Logs reads the end of the log of a container.

@@ -113,20 +113,23 @@ func configOf(job *batchv1.Job) (mover.Config, error) {
 	return mover.Config{}, fmt.Errorf("the Job %q has no configuration of slipway-backup", job.Name)
 }
 
+// Pod makes the pod of a Job, which has not started, changed as asked.
+func (c *Cluster) Pod(ctx context.Context, job *batchv1.Job, change func(*corev1.Pod)) (*corev1.Pod, error) {
+	pod := podOf(job)
+	pod.Name, pod.GenerateName = "", job.Name+"-"
+	change(pod)
+	status := pod.Status
+	if err := c.Client.Create(ctx, pod); err != nil {
+		return nil, err
+	}
+	pod.Status = status
+	pod.Status.Phase = corev1.PodPending
+	return pod, c.Client.Status().Update(ctx, pod)
+}
+
 // moverPod makes the pod of a Job, unless it is there. It has no statuses.
 func (c *Cluster) moverPod(ctx context.Context, job *batchv1.Job) (*corev1.Pod, error) {
-	labels := map[string]string{batchv1.JobNameLabel: job.Name, batchv1.ControllerUidLabel: string(job.UID)}
-	for name, value := range job.Spec.Template.Labels {
-		labels[name] = value
-	}
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			// The pod of an earlier Job of the name may be left: nothing collects garbage.
-			Name: job.Name + "-" + string(job.UID[:8]), Namespace: job.Namespace, Labels: labels,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))},
-		},
-		Spec: *job.Spec.Template.Spec.DeepCopy(),
-	}
+	pod := podOf(job)
 	err := c.Client.Create(ctx, pod)
 	if client.IgnoreAlreadyExists(err) != nil {
 		return nil, err
@@ -136,6 +139,22 @@ func (c *Cluster) moverPod(ctx context.Context, job *batchv1.Job) (*corev1.Pod, 
 	}
 	pod.Status = corev1.PodStatus{Phase: corev1.PodPending}
 	return pod, nil
+}
+
+// podOf is the pod of a Job.
+func podOf(job *batchv1.Job) *corev1.Pod {
+	labels := map[string]string{batchv1.JobNameLabel: job.Name, batchv1.ControllerUidLabel: string(job.UID)}
+	for name, value := range job.Spec.Template.Labels {
+		labels[name] = value
+	}
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			// The pod of an earlier Job of the name may be left: nothing collects garbage.
+			Name: job.Name + "-" + string(job.UID[:8]), Namespace: job.Namespace, Labels: labels,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))},
+		},
+		Spec: *job.Spec.Template.Spec.DeepCopy(),
+	}
 }
 
 // endedStep is the status of a step that has said this.

@@ -10,8 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/slipway-dev/slipway/internal/mover"
 )
 
 // saying has one event, with a message.
@@ -34,11 +32,10 @@ func TestASecretThatARefusalQuotesIsHidden(t *testing.T) {
 		"an assignment": "password=correct-horse-battery",
 	} {
 		message := "Error creating: admission webhook \"x\" denied the request:\n" + quoted
-		seen := &mover.Observation{State: mover.Starting}
 		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "uid", CreationTimestamp: metav1.Now()}}
-		Refused(t.Context(), saying{message: message}, job, seen, "", false, time.Now())
-		if seen.Trouble == nil || strings.Contains(seen.Trouble.Message, "horse") {
-			t.Errorf("%s: %+v", name, seen.Trouble)
+		trouble, _ := NewJobs(saying{message: message}, nil).refused(t.Context(), job, time.Now())
+		if trouble == nil || strings.Contains(trouble.Message, "horse") {
+			t.Errorf("%s: %+v", name, trouble)
 		}
 	}
 }
