@@ -279,7 +279,3 @@ func podCondition(pod *corev1.Pod, conditionType corev1.PodConditionType) *corev
 func isInit(pod *corev1.Pod, name string) bool {
 	return slices.ContainsFunc(pod.Status.InitContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == name })
 }
-
-func contains(text string, any ...string) bool {
-	return slices.ContainsFunc(any, func(part string) bool { return strings.Contains(text, part) })
-}

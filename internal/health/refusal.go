@@ -201,7 +201,7 @@ func limitedFields(answer string, of podFields) []string {
 		if m[3] != "" {
 			field = of.resources + ".limits." + m[3]
 		}
-		if !contains(strings.Join(fields, " ")+" ", field+" ") {
+		if !slices.Contains(fields, field) {
 			fields = append(fields, field)
 		}
 	}
