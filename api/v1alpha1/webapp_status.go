@@ -31,7 +31,8 @@ type WebAppStatus struct {
 	// +optional
 	Revision string `json:"revision,omitempty"`
 	// lastGoodRevision names the ControllerRevision of the template that last rolled
-	// out completely: the target of a rollback.
+	// out completely, with pods that were all ready for spec.rollout.minReadySeconds (10 by
+	// default): the target of a rollback.
 	// +optional
 	LastGoodRevision string `json:"lastGoodRevision,omitempty"`
 	// storageSize is what the volume was granted of spec.storage.size. It is less while the
@@ -39,7 +40,9 @@ type WebAppStatus struct {
 	// below it.
 	// +optional
 	StorageSize *resource.Quantity `json:"storageSize,omitempty"`
-	// rollout is present from the start of a rollout until it is complete or rolled back.
+	// rollout is present from the start of a rollout until its revision is the last good one,
+	// or was rolled back. Ready is True as soon as every pod runs the spec and serves; then
+	// rollout stays until the pods have all been ready for spec.rollout.minReadySeconds.
 	// +optional
 	Rollout *RolloutStatus `json:"rollout,omitempty"`
 	// rollback is set after a rollback. It is removed when the spec changes, or the content

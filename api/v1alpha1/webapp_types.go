@@ -353,6 +353,14 @@ type Rollout struct {
 	// +kubebuilder:validation:Maximum=86400
 	// +optional
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
+	// minReadySeconds is how long all pods must have been ready without interruption, after
+	// the rollout is complete, before its revision becomes the last good one, from 0 to
+	// 3600 seconds. A revision that fails before is rolled back. Ready does not wait for it.
+	// Default 10.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=3600
+	// +optional
+	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`
 	// onFailure says what happens when a rollout fails: Rollback returns to the last good
 	// revision, Hold leaves the failed one as it is and reports it. Default Rollback.
 	// +kubebuilder:default=Rollback

@@ -96,6 +96,13 @@ func run(ctx context.Context, getenv func(string) string) error {
 			return fmt.Errorf("START_DELAY: %w", err)
 		}
 	}
+	if text := getenv("EXIT_AFTER"); text != "" {
+		life, err := time.ParseDuration(text)
+		if err != nil {
+			return fmt.Errorf("EXIT_AFTER: %w", err)
+		}
+		time.AfterFunc(delay+life, func() { log.Fatalf("ending after %v, as asked", life) })
+	}
 	listener, err := net.Listen("tcp", ":"+port)
 	if err != nil {
 		return err

@@ -24,6 +24,11 @@ func TestHistory(t *testing.T) {
 	rolling := func(app *slipwayv1alpha1.WebApp) {
 		app.Spec.Image, app.Status.Revision = "registry.example.com/shop:1.5.0", "shop-77aa00ee11"
 		app.Status.Rollout = &slipwayv1alpha1.RolloutStatus{Revision: "shop-77aa00ee11", StartTime: ago(time.Minute)}
+		setCondition(app, condition("Ready", false, slipwayv1alpha1.ReasonRolloutInProgress, "pods are being started"))
+	}
+	proving := func(app *slipwayv1alpha1.WebApp) {
+		rolling(app)
+		setCondition(app, condition("Ready", true, slipwayv1alpha1.ReasonReady, "every replica runs the spec and serves"))
 	}
 	held := func(app *slipwayv1alpha1.WebApp) {
 		rolling(app)
@@ -32,6 +37,7 @@ func TestHistory(t *testing.T) {
 	again := func(app *slipwayv1alpha1.WebApp) {
 		app.Spec.Image, app.Status.Revision = "registry.example.com/shop:1.4.1", "shop-2222222222"
 		app.Status.Rollout = &slipwayv1alpha1.RolloutStatus{Revision: "shop-2222222222", StartTime: ago(time.Minute)}
+		setCondition(app, condition("Ready", false, slipwayv1alpha1.ReasonRolloutInProgress, "pods are being started"))
 	}
 	secretChanged := func(app *slipwayv1alpha1.WebApp) { rolledBack(app); app.Spec.Image = "registry.example.com/shop:1.4.2" }
 	cases := map[string]struct {
@@ -42,6 +48,7 @@ func TestHistory(t *testing.T) {
 		"rolled-back":     {app: readyApp(rolledBack), revisions: past()},
 		"edited-since":    {app: readyApp(rolledBack, func(a *slipwayv1alpha1.WebApp) { a.Generation++ }), revisions: past()},
 		"rolling-out":     {app: readyApp(rolling), revisions: past()},
+		"proving":         {app: readyApp(proving), revisions: past()},
 		"first":           {app: readyApp(rolling)},
 		"held":            {app: readyApp(held), revisions: past()},
 		"again":           {app: readyApp(again), revisions: past()},

@@ -30,19 +30,24 @@ type historyEntry struct {
 	Running  bool         `json:"running,omitempty"`
 	LastGood bool         `json:"lastGood,omitempty"`
 	Rolling  bool         `json:"rollingOut,omitempty"`
-	Failed   bool         `json:"failed,omitempty"`
-	Reason   string       `json:"reason,omitempty"`
-	Message  string       `json:"message,omitempty"`
+	// Proving tells that it has rolled out, and that its pods have not been ready for long enough to be the last good one.
+	Proving bool   `json:"proving,omitempty"`
+	Failed  bool   `json:"failed,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
 }
 
 func historyOf(app *slipwayv1alpha1.WebApp, revisions []revision) historyView {
 	view := historyView{Name: app.Name, Namespace: app.Namespace, Revisions: []historyEntry{}}
+	serves := trueCondition(app, slipwayv1alpha1.ConditionReady) != nil
 	for i, r := range revisions {
+		wanted := app.Status.Rollout != nil && r.Name == app.Status.Rollout.Revision
 		entry := historyEntry{
 			Number: r.Number, Name: r.Name, Image: r.Spec.Image, Created: &r.Created,
 			Running:  r.Name == app.Status.Revision,
 			LastGood: r.Name == app.Status.LastGoodRevision,
-			Rolling:  app.Status.Rollout != nil && r.Name == app.Status.Rollout.Revision,
+			Rolling:  wanted && !serves,
+			Proving:  wanted && serves,
 		}
 		if i > 0 {
 			entry.Changes = diffRevisions(revisions[i-1].Revision, r.Revision)
@@ -56,7 +61,7 @@ func historyOf(app *slipwayv1alpha1.WebApp, revisions []revision) historyView {
 }
 
 // wantedEntry is the revision that the spec asks for, when it is not one of the good
-// revisions: it failed, or it is still rolling out.
+// revisions: it failed, it is still rolling out, or it has just done so.
 func wantedEntry(app *slipwayv1alpha1.WebApp, revisions []revision) *historyEntry {
 	entry := &historyEntry{}
 	switch {
@@ -64,7 +69,8 @@ func wantedEntry(app *slipwayv1alpha1.WebApp, revisions []revision) *historyEntr
 		rollback := app.Status.Rollback
 		entry.Name, entry.Failed, entry.Reason, entry.Message = rollback.FromRevision, true, rollback.Reason, rollback.Message
 	case app.Status.Rollout != nil:
-		entry.Name, entry.Rolling = app.Status.Rollout.Revision, true
+		serves := trueCondition(app, slipwayv1alpha1.ConditionReady) != nil
+		entry.Name, entry.Rolling, entry.Proving = app.Status.Rollout.Revision, !serves, serves
 		if stalled := trueCondition(app, slipwayv1alpha1.ConditionStalled); stalled != nil {
 			entry.Failed, entry.Reason, entry.Message = true, stalled.Reason, stalled.Message
 		}
@@ -72,7 +78,7 @@ func wantedEntry(app *slipwayv1alpha1.WebApp, revisions []revision) *historyEntr
 		return nil
 	}
 	for _, r := range revisions {
-		if r.Name == entry.Name && entry.Rolling {
+		if r.Name == entry.Name && (entry.Rolling || entry.Proving) {
 			return nil // A good revision has its own line already.
 		}
 	}
@@ -145,7 +151,7 @@ func stateText(entry historyEntry) string {
 		is   bool
 		word string
 	}{
-		{entry.Running, "running"}, {entry.LastGood, "last good"}, {entry.Rolling && !entry.Failed, "rolling out"}, {entry.Failed, "failed"},
+		{entry.Running, "running"}, {entry.LastGood, "last good"}, {entry.Rolling && !entry.Failed, "rolling out"}, {entry.Proving, "not yet last good"}, {entry.Failed, "failed"},
 	} {
 		if state.is {
 			words = append(words, state.word)

@@ -60,12 +60,16 @@ func TestPrintStatus(t *testing.T) {
 		app.Status.Rollout = &slipwayv1alpha1.RolloutStatus{Revision: "shop-77aa00ee11", StartTime: ago(42 * time.Second)}
 		setCondition(app, condition("Ready", false, slipwayv1alpha1.ReasonRolloutInProgress, `Deployment "shop" is rolling out revision "shop-77aa00ee11"`))
 	}
+	proving := func(app *slipwayv1alpha1.WebApp) {
+		app.Status.Revision = "shop-77aa00ee11"
+		app.Status.Rollout = &slipwayv1alpha1.RolloutStatus{Revision: "shop-77aa00ee11", StartTime: ago(6 * time.Second)}
+	}
 	fresh := func(app *slipwayv1alpha1.WebApp) {
 		app.Generation, app.Status = 1, slipwayv1alpha1.WebAppStatus{}
 		app.Spec.Paused = true
 	}
 	for name, app := range map[string]*slipwayv1alpha1.WebApp{
-		"ready": readyApp(), "rolling": readyApp(rolling), "rolled-back": readyApp(rolledBack), "fresh": readyApp(fresh),
+		"ready": readyApp(), "rolling": readyApp(rolling), "proving": readyApp(proving), "rolled-back": readyApp(rolledBack), "fresh": readyApp(fresh),
 	} {
 		t.Run(name, func(t *testing.T) {
 			checkGolden(t, "status/"+name+".txt", func(out *bytes.Buffer) error { return printStatus(out, statusOf(app), now) })

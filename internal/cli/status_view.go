@@ -70,7 +70,11 @@ func printStatus(out io.Writer, view statusView, now time.Time) error {
 		{"Generation:", generation},
 	}
 	if view.Rollout != nil {
-		rows = append(rows, []string{"Rollout:", fmt.Sprintf("%s, started %s ago", view.Rollout.Revision, age(view.Rollout.StartTime, now))})
+		rollout := fmt.Sprintf("%s, started %s ago", view.Rollout.Revision, age(view.Rollout.StartTime, now))
+		if view.State == health.Healthy {
+			rollout += ", complete: the last good one when its pods have been ready for spec.rollout.minReadySeconds"
+		}
+		rows = append(rows, []string{"Rollout:", rollout})
 	}
 	if view.Paused {
 		rows = append(rows, []string{"Paused:", "yes (spec.paused)"})

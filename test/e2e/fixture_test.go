@@ -106,6 +106,17 @@ func (f *fixture) ready() *slipwayv1alpha1.WebApp {
 	return f.wait(is(slipwayv1alpha1.ConditionReady, metav1.ConditionTrue, ""))
 }
 
+// good waits until the application runs what its spec says, and has done so for long enough to be returned to.
+func (f *fixture) good() *slipwayv1alpha1.WebApp {
+	f.Helper()
+	return f.wait(is(slipwayv1alpha1.ConditionReady, metav1.ConditionTrue, ""), func(app *slipwayv1alpha1.WebApp) error {
+		if app.Status.LastGoodRevision != app.Status.Revision {
+			return fmt.Errorf("revision %q is the last good one, want %q", app.Status.LastGoodRevision, app.Status.Revision)
+		}
+		return nil
+	})
+}
+
 // is checks that a condition has the status and, unless empty, the reason.
 func is(conditionType string, status metav1.ConditionStatus, reason string) func(*slipwayv1alpha1.WebApp) error {
 	return func(app *slipwayv1alpha1.WebApp) error {

@@ -34,12 +34,13 @@ func TestKubectlUnderstandsAnApplication(t *testing.T) {
 	}
 
 	for field, want := range map[string]string{
-		"webapp.spec.image":                 "container image",
-		"webapp.spec.rollout.onFailure":     "Default Rollback",
-		"webapp.spec.storage":               "one volume",
-		"webapp.status.conditions":          "Ready, Available, Progressing and Degraded",
-		"webapp.spec.autoscaling":           "number of replicas",
-		"webapp.spec.health.timeoutSeconds": "Default 2",
+		"webapp.spec.image":                   "container image",
+		"webapp.spec.rollout.onFailure":       "Default Rollback",
+		"webapp.spec.rollout.minReadySeconds": "Default 10",
+		"webapp.spec.storage":                 "one volume",
+		"webapp.status.conditions":            "Ready, Available, Progressing and Degraded",
+		"webapp.spec.autoscaling":             "number of replicas",
+		"webapp.spec.health.timeoutSeconds":   "Default 2",
 	} {
 		text := strings.Join(strings.Fields(f.Kubectl("explain", field)), " ")
 		if !strings.Contains(text, want) {

@@ -24,7 +24,7 @@ func TestAnApplicationAnswersOnItsPodsAndItsService(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.Create(f.app(replicas(2), env("GREETING", "good morning")))
-	app := f.ready()
+	app := f.good()
 
 	for _, pod := range f.pods() {
 		f.answers(livecluster.Address(pod.Status.PodIP, 8080), "Hello from "+pod.Name)

@@ -82,7 +82,7 @@ func TestAnOperatorRestartChangesNothing(t *testing.T) {
 	f := newFixture(t)
 	f.Create(secret("db", "PASSWORD", "x"))
 	f.Create(f.app(replicas(2), envFrom("db")))
-	f.ready()
+	f.good()
 	before, ended := f.settled(), livecluster.Restarts(f.pods())
 	load := f.traffic(f.serviceURL())
 

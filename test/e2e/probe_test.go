@@ -14,7 +14,7 @@ func TestARollbackKeepsWhatTheFailedRevisionHungIn(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.Create(f.app())
-	good := f.ready()
+	good := f.good()
 	f.edit(func(s *slipwayv1alpha1.WebAppSpec) {
 		s.Port = 9090
 		s.Rollout = &slipwayv1alpha1.Rollout{ProgressDeadlineSeconds: ptr(int32(10))}

@@ -57,7 +57,7 @@ func TestAFailedRolloutIsRolledBackOnceAndNobodyNotices(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
 			f.Create(f.app(replicas(2), env("GREETING", "good")))
-			good := f.ready()
+			good := f.good()
 			load := f.traffic(f.serviceURL())
 
 			asked := f.edit(func(s *slipwayv1alpha1.WebAppSpec) { bad.edit(f, s) })
@@ -121,7 +121,7 @@ func TestARolledBackApplicationScalesAndFailsAgainAndReturns(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.Create(f.app())
-	good := f.ready()
+	good := f.good()
 	pod := f.thePod()
 	bad := badRollouts()["image name that cannot be parsed"]
 	f.edit(func(s *slipwayv1alpha1.WebAppSpec) { bad.edit(f, s) })
@@ -190,7 +190,7 @@ func TestAnApplicationThatFailsLaterIsNotRolledBack(t *testing.T) {
 	f.Create(f.app(env("GREETING", "one")))
 	first := f.ready()
 	f.edit(func(s *slipwayv1alpha1.WebAppSpec) { s.Env["GREETING"] = "two" })
-	second := f.ready()
+	second := f.good()
 	if first.Status.Revision == second.Status.Revision {
 		t.Fatal("the edit made no revision to return to")
 	}
@@ -220,6 +220,32 @@ func TestAnApplicationThatFailsLaterIsNotRolledBack(t *testing.T) {
 	}
 }
 
+// What becomes ready and ends 4 seconds later is none that a rollback could return to.
+func TestARevisionThatEndsSoonAfterItIsReadyIsNotReturnedTo(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.Create(f.app(env("GREETING", "good")))
+	good := f.good()
+	recorded := f.Record(&slipwayv1alpha1.WebAppList{})
+	f.edit(func(s *slipwayv1alpha1.WebAppSpec) { s.Env["EXIT_AFTER"] = "4s" })
+	f.wait(is(slipwayv1alpha1.ConditionReady, metav1.ConditionTrue, ""), func(app *slipwayv1alpha1.WebApp) error {
+		if app.Status.Rollout == nil || app.Status.Rollout.Revision != app.Status.Revision {
+			return fmt.Errorf("it is ready, and status.rollout is %+v", app.Status.Rollout)
+		}
+		return nil
+	})
+	bad := badRollouts()["image name that cannot be parsed"]
+	f.wait(is(slipwayv1alpha1.ConditionReady, metav1.ConditionFalse, ""))
+	f.edit(func(s *slipwayv1alpha1.WebAppSpec) { bad.edit(f, s) })
+	f.rolledBack(good, bad)
+	f.answers(f.serviceURL()+"/config", "env: good")
+	for _, seen := range recorded.All() {
+		if app := seen.Object.(*slipwayv1alpha1.WebApp); app.Status.LastGoodRevision != good.Status.Revision {
+			t.Errorf("revision %q was the last good one", app.Status.LastGoodRevision)
+		}
+	}
+}
+
 func TestAFailedFirstRolloutIsReported(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -238,7 +264,7 @@ func TestAFailedFirstRolloutIsReported(t *testing.T) {
 func TestARollbackSurvivesTheOperatorsDeath(t *testing.T) {
 	f := newFixture(t)
 	f.Create(f.app())
-	good := f.ready()
+	good := f.good()
 	seen := f.Record(&appsv1.DeploymentList{})
 	bad := badRollouts()["never ready"]
 	f.edit(func(s *slipwayv1alpha1.WebAppSpec) { bad.edit(f, s) })

@@ -73,7 +73,7 @@ func TestARolloutWithStorageThatFailsIsRolledBack(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.Create(f.app(storage("10Mi", slipwayv1alpha1.DeletionPolicyDelete), env("GREETING", "good")))
-	good := f.ready()
+	good := f.good()
 	bad := badRollouts()["image name that cannot be parsed"]
 	f.edit(func(s *slipwayv1alpha1.WebAppSpec) { bad.edit(f, s) })
 	f.rolledBack(good, bad)

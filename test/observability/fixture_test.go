@@ -58,6 +58,14 @@ func startOperators(t *testing.T, c *cluster) []int {
 	app := decode(t, "{apiVersion: slipway.dev/v1alpha1, kind: WebApp, metadata: {namespace: apps, name: shop}, spec: {image: 'shop:1', port: 8080}}")[0]
 	c.create(t, app)
 	waitFor(t, c, slipwayv1alpha1.ConditionReady)
+	eventually(t, 2*time.Minute, func() error {
+		good := &slipwayv1alpha1.WebApp{}
+		err := c.client.Get(t.Context(), client.ObjectKeyFromObject(app), good)
+		if err == nil && good.Status.LastGoodRevision == "" {
+			err = fmt.Errorf("the WebApp has no revision to return to: %+v", good.Status)
+		}
+		return err
+	})
 	if err := c.client.Patch(t.Context(), app, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"image":"shop:2"}}`))); err != nil {
 		t.Fatal(err)
 	}

@@ -187,10 +187,13 @@ func (f *trial) watch() {
 	}
 }
 
-// settles waits until the subject is ready.
+// settles waits until the subject is ready, and has been for long enough to be returned to.
 func (f *trial) settles() {
 	f.Helper()
-	f.subject.First(time.Time{}, "ready before anything is wrong", f.isFine)
+	f.subject.First(time.Time{}, "ready before anything is wrong", func(s livetest.Sighting) bool {
+		app, ok := s.Object.(*slipwayv1alpha1.WebApp)
+		return f.isFine(s) && (!ok || app.Status.Rollout == nil)
+	})
 }
 
 // isSubject returns the subject as a watch has shown it, or nil.

@@ -226,3 +226,64 @@ func TestWhatIsBeingDeletedCountsThePodsThatTheAutoscalerAskedFor(t *testing.T) 
 		t.Errorf("kubectl get shows %s", got)
 	}
 }
+
+// Ready is told when the rollout is complete. The revision is good when all its pods have shown since then that it goes on serving.
+func TestARevisionIsGoodWhenAllItsPodsHaveBeenReadyForLong(t *testing.T) {
+	since := func(second int64) corev1.PodStatus {
+		return corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{
+			Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Unix(second, 0),
+		}}}
+	}
+	seconds := func(n int32) func(*scope) {
+		return func(s *scope) { s.app.Spec.Rollout = &slipwayv1alpha1.Rollout{MinReadySeconds: &n} }
+	}
+	as := func(*scope) {}
+	ready := func(first, second int64) []corev1.Pod {
+		return []corev1.Pod{testPod("a", "new", since(first)), testPod("b", "new", since(second))}
+	}
+	evicted := testPod("c", "new", corev1.PodStatus{Phase: corev1.PodFailed})
+	tests := map[string]struct {
+		pods   []corev1.Pod
+		change func(*scope)
+		proven bool
+		again  time.Duration
+	}{
+		"both are ready since now":               {ready(100, 100), as, false, 11 * time.Second},
+		"both have been for the default":         {ready(89, 89), as, true, 0},
+		"maybe a moment less":                    {ready(89, 90), as, false, time.Second},
+		"one is again since a moment ago":        {ready(10, 98), as, false, 9 * time.Second},
+		"one is not seen":                        {ready(10, 10)[:1], as, false, 0},
+		"one is not ready":                       {append(ready(10, 10)[:1], testPod("b", "new", corev1.PodStatus{Phase: corev1.PodRunning})), as, false, 0},
+		"one of another template is not its own": {append(ready(10, 10)[:1], testPod("b", "old", since(10))), as, false, 0},
+		"one that has ended has gone":            {append(ready(10, 10), evicted), as, true, 0},
+		"a minute is asked for":                  {ready(50, 50), seconds(60), false, 11 * time.Second},
+		"a minute is over":                       {ready(39, 39), seconds(60), true, 0},
+		"nothing is asked for":                   {nil, seconds(0), true, 0},
+		"the clock of a node is ahead":           {ready(10, 130), as, false, 41 * time.Second},
+		"nothing runs": {nil, func(s *scope) {
+			s.deployment.Spec.Replicas, s.deployment.Status = new(int32(0)), appsv1.DeploymentStatus{}
+		}, false, 0},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			two := int32(2)
+			s := crashing(func(s *scope) {
+				s.app.Spec.Replicas, s.deployment.Spec.Replicas, s.pods = &two, &two, tc.pods
+				s.deployment.Status = appsv1.DeploymentStatus{Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: 2, AvailableReplicas: 2}
+				s.replicaSets[0].Labels[appsv1.DefaultDeploymentUniqueLabelKey] = "new"
+				s.app.Status.Rollout = &slipwayv1alpha1.RolloutStatus{Revision: "new", StartTime: metav1.Unix(5, 0)}
+				tc.change(s)
+			})
+			s.judge(time.Unix(100, 0))
+			if s.rollout.proven != tc.proven || s.recheck.In() != tc.again {
+				t.Errorf("good: %v, and looked at again in %v; want %v and %v", s.rollout.proven, s.recheck.In(), tc.proven, tc.again)
+			}
+			if got, want := s.rollout.startTime.IsZero(), tc.proven || name == "nothing runs"; got != want {
+				t.Errorf("the rollout is over: %v (%v), want %v", got, s.rollout.startTime, want)
+			}
+			if s.rollout.failed != nil || name != "nothing runs" && !s.servesAsAsked() {
+				t.Errorf("failed: %+v; serves as asked: %v", s.rollout.failed, s.servesAsAsked())
+			}
+		})
+	}
+}

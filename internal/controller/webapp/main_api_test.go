@@ -111,12 +111,15 @@ func runsImage(image string) func(*appsv1.Deployment) error {
 }
 
 // rollOut lets the cluster start what the Deployment asks for, and waits until the
-// WebApp is ready.
+// WebApp is ready, with a good revision where anything runs.
 func (f *fixture) rollOut() {
 	f.Helper()
 	f.wait(func(app *slipwayv1alpha1.WebApp) error {
 		if err := f.cluster.RollOut(f.Context(), f.namespace, "shop"); err != nil {
 			return err
+		}
+		if app.Status.Rollout != nil {
+			return fmt.Errorf("revision %q is not good yet", app.Status.Rollout.Revision)
 		}
 		return has(app, slipwayv1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	})

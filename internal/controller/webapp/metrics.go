@@ -28,7 +28,7 @@ var (
 	// RolloutDuration measures rollouts from the change of the Deployment to the verdict.
 	RolloutDuration = metric.Definition{
 		Name: "slipway_webapp_rollout_duration_seconds", Type: metric.Histogram, Labels: []string{"result"},
-		Help: "Time from the change of the Deployment to the end of the rollout, in seconds, by result: complete or failed.",
+		Help: "Time from the change of the Deployment until the revision was the last good one or had failed, in seconds, by result: complete or failed.",
 	}
 	// Metrics are all of them, for the documentation.
 	Metrics = []metric.Definition{AppsByCondition, Rollbacks, RolloutDuration}

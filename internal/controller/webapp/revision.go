@@ -64,14 +64,14 @@ func (s *scope) rolledBack() bool {
 	}
 }
 
-// isGood tells that a revision is the one that was last completely rolled out.
+// isGood tells that a revision is the one that was last completely rolled out and has proven itself.
 func (s *scope) isGood(revision namedRevision) bool {
 	good := s.lastGood()
 	return good != nil && good.name == revision.name
 }
 
 // keepRevisions restores the revisions there are, records the wanted
-// revision once it is completely rolled out, and forgets the oldest beyond the history.
+// revision once it has proven itself, and forgets the oldest beyond the history.
 func (r *Reconciler) keepRevisions(ctx context.Context, s *scope) error {
 	if s.app.Spec.Paused {
 		return nil

@@ -21,13 +21,14 @@ type rollout struct {
 	workload.Verdict
 	// complete: every pod is of the current template and available.
 	complete bool
-	// proven: complete, and at least one pod shows that the template works.
+	// proven: complete, and at least one pod shows that the template works. All have been ready without interruption for as long
+	// as spec.rollout.minReadySeconds says.
 	proven bool
 	// failed is why the rollout of the wanted revision failed, or nil.
 	failed *health.Trouble
 	// autoscaling is what keeps the autoscaler from scaling, or nil.
 	autoscaling *health.Trouble
-	// startTime is when the wanted revision was first asked for; zero when it is complete.
+	// startTime is when the wanted revision was first asked for; zero when it is good.
 	startTime metav1.Time
 	// rollback is the decision to roll back, taken now or earlier; nil: none.
 	rollback *slipwayv1alpha1.RollbackStatus
@@ -51,7 +52,9 @@ func (s *scope) workload() workload.Workload {
 func (s *scope) judge(now time.Time) {
 	s.rollout.complete = health.RolledOut(s.deployment)
 	s.judgePods(now)
-	s.rollout.proven = s.rollout.complete && s.deployment.Status.AvailableReplicas > 0
+	stopped := s.deployment.Status.AvailableReplicas == 0
+	left, serving := s.timeToProve(now)
+	s.rollout.proven = s.rollout.complete && !stopped && serving && left <= 0
 	switch {
 	case s.undecided():
 		s.rollout.rollback = s.app.Status.Rollback
@@ -66,10 +69,15 @@ func (s *scope) judge(now time.Time) {
 		// The pods are still those of another revision, which must not be taken for it.
 		s.rollout.startTime = s.keptStartTime()
 		return
-	case s.rollout.complete:
+	case s.rollout.proven, s.rollout.complete && stopped:
 		return
 	}
 	s.rollout.startTime = s.startTime(now)
+	if s.rollout.complete {
+		// It serves. That it goes on doing so is to be seen, by an operator that is started meanwhile too.
+		s.recheck.After(left)
+		return
+	}
 	s.rollout.failed = s.pullSecrets.Explain(s.judgeRollout(now))
 	if s.rollout.failed != nil && desired.OnFailure(s.app) == slipwayv1alpha1.FailurePolicyRollback && s.lastGood() != nil {
 		s.rollout.rollback = &slipwayv1alpha1.RollbackStatus{
@@ -81,6 +89,19 @@ func (s *scope) judge(now time.Time) {
 			Message:      s.rollout.failed.Message,
 		}
 	}
+}
+
+// timeToProve is how long it takes until every pod of the current template has been ready for spec.rollout.minReadySeconds.
+// False: one that the Deployment counts is not ready, or not seen yet. That is for an event to change.
+func (s *scope) timeToProve(now time.Time) (left time.Duration, serving bool) {
+	seconds := desired.MinReadySeconds(s.app)
+	if seconds == 0 {
+		return 0, true
+	}
+	pods, _ := s.workload().Split()
+	since, serving := workload.ReadySince(pods, s.deployment.Status.Replicas)
+	// The pod may have become ready at the end of the second that is known.
+	return time.Duration(seconds)*time.Second + time.Second - now.Sub(since), serving
 }
 
 // startTime is kept in status, where a restarted operator finds it. It has the

@@ -321,3 +321,78 @@ func TestAGoodRevisionInAnotherSpellingIsGood(t *testing.T) {
 	f.settle()
 	f.waitFor(slipwayv1alpha1.ConditionReady, metav1.ConditionTrue, "")
 }
+
+// rollOutNow rolls out an image with pods that become ready now, and waits until the WebApp says that it is ready, and that the
+// rollout is not over.
+func (f *fixture) rollOutNow(app *slipwayv1alpha1.WebApp, image string, minReadySeconds int32) {
+	f.Helper()
+	update(f, app, func(a *slipwayv1alpha1.WebApp) {
+		a.Spec.Image, a.Spec.Rollout = image, &slipwayv1alpha1.Rollout{MinReadySeconds: &minReadySeconds}
+	})
+	f.deployed(runsImage(image))
+	environment.Eventually(f, func() error { return f.cluster.RollOutNow(f.Context(), f.namespace, "shop") })
+	f.wait(func(a *slipwayv1alpha1.WebApp) error {
+		if a.Status.Rollout == nil || a.Status.Rollout.Revision != a.Status.Revision || a.Status.LastGoodRevision == a.Status.Revision {
+			return fmt.Errorf("the revision is said to be good at once: %+v", a.Status)
+		}
+		return has(a, slipwayv1alpha1.ConditionReady, metav1.ConditionTrue, slipwayv1alpha1.ReasonReady)
+	})
+}
+
+func isLastGood(a *slipwayv1alpha1.WebApp) error {
+	if a.Status.LastGoodRevision != a.Status.Revision || a.Status.Rollout != nil {
+		return fmt.Errorf("revision %q runs, %q is the last good one, rollout is %+v", a.Status.Revision, a.Status.LastGoodRevision, a.Status.Rollout)
+	}
+	return nil
+}
+
+// Nothing happens to the pods any more: the operator looks again by itself, one that is started meanwhile too.
+func TestARevisionBecomesTheLastGoodOneWhenItsPodsHaveBeenReadyForLong(t *testing.T) {
+	for name, restart := range map[string]bool{"the operator goes on": false, "another operator goes on": true} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			operator := env.StartOperator(t, nil, f.namespace)
+			app := f.running()
+			start := time.Now()
+			f.rollOutNow(app, "registry.example.com/shop:2", 3)
+			if restart {
+				operator.Stop(t)
+				env.StartOperator(t, nil, f.namespace)
+			}
+			f.wait(isLastGood)
+			if took := time.Since(start); took < 3*time.Second {
+				t.Errorf("the revision is good after %v", took)
+			}
+		})
+	}
+}
+
+func TestARolloutThatFailsIsRolledBackToWhatWasReadyForLong(t *testing.T) {
+	f := newFixture(t)
+	env.StartOperator(t, nil, f.namespace)
+	app := f.running()
+	first := f.wait(isLastGood).Status.Revision
+	f.rollOutNow(app, "registry.example.com/shop:2", 3600)
+	update(f, app, func(a *slipwayv1alpha1.WebApp) { a.Spec.Image = badImage })
+	f.deployed(runsImage(badImage))
+	f.stick(imageNotFound())
+	f.deployed(runsImage(goodImage))
+	rolledBack := f.waitFor(slipwayv1alpha1.ConditionRolledBack, metav1.ConditionTrue, "ImageNotFound")
+	if to := rolledBack.Status.Rollback.ToRevision; to != first {
+		t.Errorf("rolled back to %q, want %q", to, first)
+	}
+}
+
+// A revision whose pods crash soon after they were ready has failed like one whose pods never were.
+func TestARevisionThatCrashesSoonAfterItIsReadyIsRolledBack(t *testing.T) {
+	f := newFixture(t)
+	env.StartOperator(t, nil, f.namespace)
+	app := f.running()
+	f.rollOutNow(app, badImage, 3600)
+	crash := waitingContainer("CrashLoopBackOff", "back-off 10s restarting failed container")
+	crash.ContainerStatuses[0].RestartCount = 3
+	crash.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 3, Message: "cannot open database"}
+	f.stick(crash)
+	f.deployed(runsImage(goodImage))
+	f.waitFor(slipwayv1alpha1.ConditionRolledBack, metav1.ConditionTrue, "CrashLoopBackOff")
+}

@@ -41,8 +41,8 @@ type scope struct {
 	claim      *corev1.PersistentVolumeClaim
 	// revisions are the good revisions, the last one last. Set by load.
 	revisions []storedRevision
-	// drafts are the revisions that were applied and not completely rolled out since. Set
-	// by load.
+	// drafts are the revisions that were applied and are not good: they were not completely rolled out since, or not for long
+	// enough. Set by load.
 	drafts []storedRevision
 	// replicaSets are the metadata of the Deployment's ReplicaSets, shared with the cache
 	// too. Set by load.
@@ -113,7 +113,7 @@ type storedRevision struct {
 	object *appsv1.ControllerRevision
 }
 
-// lastGood returns the revision that was last completely rolled out, or nil.
+// lastGood returns the revision that was last completely rolled out and has proven itself, or nil.
 func (s *scope) lastGood() *storedRevision {
 	if len(s.revisions) == 0 {
 		return nil

@@ -3,6 +3,7 @@ package workload
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -111,8 +112,33 @@ func byStay(a, b *corev1.Pod) int {
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
 
-func isReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
+func isReady(pod *corev1.Pod) bool { return readyCondition(pod) != nil }
+
+// readyCondition returns the condition by which a pod is ready, or nil.
+func readyCondition(pod *corev1.Pod) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+			return c
+		}
+	}
+	return nil
+}
+
+// ReadySince returns since when all of these pods are ready without interruption, those that have ended aside. False: one is
+// not ready, or there are fewer than count. What is known of a pod is the second in which it became ready.
+func ReadySince(pods []*corev1.Pod, count int32) (since time.Time, ready bool) {
+	for _, pod := range pods {
+		if hasEnded(pod) {
+			continue
+		}
+		c := readyCondition(pod)
+		if c == nil {
+			return time.Time{}, false
+		}
+		if c.LastTransitionTime.After(since) {
+			since = c.LastTransitionTime.Time
+		}
+		count--
+	}
+	return since, count <= 0
 }

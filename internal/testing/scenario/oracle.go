@@ -91,7 +91,7 @@ func (u Unsafe) Unwrap() error { return u.error }
 // yet the objects that the claim is about. Ways are always checked: a way whose end is missing
 // is still a right one.
 func checkSafety(reference, got *Outcome, history []Version, ended bool, operators int) error {
-	problems := checkWays(reference.ways, got.ways, operators)
+	problems := append(checkWays(reference.ways, got.ways, operators), checkGood(history)...)
 	if len(problems) > 0 {
 		problems = append(problems, fmt.Errorf("seen: %s", seen(history)))
 	}
@@ -206,18 +206,16 @@ type claim struct {
 // claimsOf finds the moments at which a status began to say that the object is ready
 // as its spec is.
 func claimsOf(history []Version) []claim {
-	history = slices.Clone(history)
-	slices.SortStableFunc(history, func(a, b Version) int { return int(a.Number - b.Number) })
 	asks := map[string]string{}
 	ready := map[string]bool{}
 	var claims []claim
-	for _, version := range history {
+	for _, version := range inOrder(history) {
 		if version.Deleted {
 			delete(asks, version.Object)
 			delete(ready, version.Object)
 			continue
 		}
-		asks[version.Object] = version.Asks
+		asks[version.Object] = claimed(version)
 		object := &unstructured.Unstructured{Object: version.Fields}
 		declared := Declared(object)
 		if declared == nil {

@@ -21,8 +21,9 @@ type Behaviour string
 
 // The behaviours.
 const (
-	// Ready: the pods become ready.
-	Ready Behaviour = "ready"
+	// Ready: the pods are ready, and have been for long. ReadyNow: they become ready.
+	Ready    Behaviour = "ready"
+	ReadyNow Behaviour = "readyNow"
 	// ImageNotFound: the image does not exist.
 	ImageNotFound Behaviour = "imageNotFound"
 	// Crash: the program ends with an error as soon as it starts.
@@ -215,6 +216,8 @@ func (c *Cluster) behave(ctx context.Context, deployment *appsv1.Deployment, beh
 	switch behaviour {
 	case Ready, "":
 		return c.rollOut(ctx, deployment)
+	case ReadyNow:
+		return c.rollOutNow(ctx, deployment)
 	case ImageNotFound:
 		return stick(corev1.PodPending, corev1.ContainerStatus{State: waiting("ImagePullBackOff", "not found")})
 	case Crash:

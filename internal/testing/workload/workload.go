@@ -59,14 +59,53 @@ func (c *Cluster) rollOut(ctx context.Context, deployment *appsv1.Deployment) er
 	if err != nil {
 		return err
 	}
-	if err := c.setPods(ctx, deployment, replicaSet); err != nil {
+	if err := c.setPods(ctx, deployment, replicaSet, readyPod()); err != nil {
 		return err
 	}
+	return c.setRolledOut(ctx, deployment)
+}
+
+func (c *Cluster) setRolledOut(ctx context.Context, deployment *appsv1.Deployment, conditions ...appsv1.DeploymentCondition) error {
 	want := *deployment.Spec.Replicas
 	return c.setDeployment(ctx, deployment, appsv1.DeploymentStatus{
 		ObservedGeneration: deployment.Generation,
-		Replicas:           want, UpdatedReplicas: want, ReadyReplicas: want, AvailableReplicas: want,
+		Replicas:           want, UpdatedReplicas: want, ReadyReplicas: want, AvailableReplicas: want, Conditions: conditions,
 	})
+}
+
+// RollOutNow is RollOut with pods that become ready now. Those of RollOut have been ready for long. The Deployment says since when
+// all of them are.
+func (c *Cluster) RollOutNow(ctx context.Context, namespace, name string) error {
+	deployment, err := c.get(ctx, namespace, name)
+	if err != nil {
+		return err
+	}
+	return c.rollOutNow(ctx, deployment)
+}
+
+func (c *Cluster) rollOutNow(ctx context.Context, deployment *appsv1.Deployment) error {
+	replicaSet, err := c.replicaSet(ctx, deployment)
+	if err != nil {
+		return err
+	}
+	status := readyPod()
+	status.Conditions[0].LastTransitionTime = metav1.Now()
+	if err := c.setPods(ctx, deployment, replicaSet, status); err != nil {
+		return err
+	}
+	pods := &corev1.PodList{}
+	if err := c.Client.List(ctx, pods, client.InNamespace(deployment.Namespace), client.MatchingLabels(deployment.Spec.Selector.MatchLabels)); err != nil {
+		return err
+	}
+	available := appsv1.DeploymentCondition{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, Reason: "MinimumReplicasAvailable"}
+	for i := range pods.Items {
+		for _, c := range pods.Items[i].Status.Conditions {
+			if c.Type == corev1.PodReady && c.LastTransitionTime.After(available.LastTransitionTime.Time) {
+				available.LastTransitionTime, available.LastUpdateTime = c.LastTransitionTime, c.LastTransitionTime
+			}
+		}
+	}
+	return c.setRolledOut(ctx, deployment, available)
 }
 
 // podsAtOnce are made or deleted at the same time.
@@ -89,7 +128,7 @@ func forPods(count int, do func(i int) error) error {
 
 // setPods sees to it that a Deployment has as many ready pods as it asks for, of that
 // ReplicaSet, and no others.
-func (c *Cluster) setPods(ctx context.Context, deployment *appsv1.Deployment, replicaSet *appsv1.ReplicaSet) error {
+func (c *Cluster) setPods(ctx context.Context, deployment *appsv1.Deployment, replicaSet *appsv1.ReplicaSet, status corev1.PodStatus) error {
 	if c.WithoutReadyPods && !c.answersFor(replicaSet) {
 		hash := replicaSet.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
 		_, err := c.keepPods(ctx, deployment, func(pod *corev1.Pod) bool { return pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] == hash })
@@ -107,7 +146,7 @@ func (c *Cluster) setPods(ctx context.Context, deployment *appsv1.Deployment, re
 		if kept[podName(replicaSet, i)] {
 			return nil
 		}
-		return c.setPod(ctx, replicaSet, i, readyPod())
+		return c.setPod(ctx, replicaSet, i, *status.DeepCopy())
 	})
 }
 
@@ -316,6 +355,7 @@ func (c *Cluster) setDeployment(ctx context.Context, deployment *appsv1.Deployme
 	return c.Client.Status().Update(ctx, deployment)
 }
 
+// readyPod is the status of a pod that has been ready for long.
 func readyPod() corev1.PodStatus {
 	return corev1.PodStatus{
 		Phase:             corev1.PodRunning,

@@ -77,6 +77,17 @@ func ProgressDeadlineSeconds(app *slipwayv1alpha1.WebApp) int32 {
 	return children.Or(app.Spec.Rollout.ProgressDeadlineSeconds, 300)
 }
 
+// MinReadySeconds is how long all pods of a revision must have been ready before it is a good one.
+//
+// The default is no part of the schema: a WebApp of an earlier release would ask for something else with it, and a rollout that
+// was rolled back would be tried again.
+func MinReadySeconds(app *slipwayv1alpha1.WebApp) int32 {
+	if app.Spec.Rollout == nil {
+		return 10
+	}
+	return children.Or(app.Spec.Rollout.MinReadySeconds, 10)
+}
+
 // OnFailure is what happens when a rollout fails.
 func OnFailure(app *slipwayv1alpha1.WebApp) slipwayv1alpha1.FailurePolicy {
 	if app.Spec.Rollout == nil || app.Spec.Rollout.OnFailure == "" {

@@ -16,6 +16,11 @@ type RolloutApplyConfiguration struct {
 	// progressDeadlineSeconds is how long a rollout may go without progress before it
 	// has failed, from 1 to 86400 seconds. Default 300.
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
+	// minReadySeconds is how long all pods must have been ready without interruption, after
+	// the rollout is complete, before its revision becomes the last good one, from 0 to
+	// 3600 seconds. A revision that fails before is rolled back. Ready does not wait for it.
+	// Default 10.
+	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`
 	// onFailure says what happens when a rollout fails: Rollback returns to the last good
 	// revision, Hold leaves the failed one as it is and reports it. Default Rollback.
 	OnFailure *apiv1alpha1.FailurePolicy `json:"onFailure,omitempty"`
@@ -32,6 +37,14 @@ func Rollout() *RolloutApplyConfiguration {
 // If called multiple times, the ProgressDeadlineSeconds field is set to the value of the last call.
 func (b *RolloutApplyConfiguration) WithProgressDeadlineSeconds(value int32) *RolloutApplyConfiguration {
 	b.ProgressDeadlineSeconds = &value
+	return b
+}
+
+// WithMinReadySeconds sets the MinReadySeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MinReadySeconds field is set to the value of the last call.
+func (b *RolloutApplyConfiguration) WithMinReadySeconds(value int32) *RolloutApplyConfiguration {
+	b.MinReadySeconds = &value
 	return b
 }
 

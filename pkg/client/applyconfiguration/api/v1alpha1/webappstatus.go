@@ -29,13 +29,16 @@ type WebAppStatusApplyConfiguration struct {
 	// revision names the pod template that the Deployment runs.
 	Revision *string `json:"revision,omitempty"`
 	// lastGoodRevision names the ControllerRevision of the template that last rolled
-	// out completely: the target of a rollback.
+	// out completely, with pods that were all ready for spec.rollout.minReadySeconds (10 by
+	// default): the target of a rollback.
 	LastGoodRevision *string `json:"lastGoodRevision,omitempty"`
 	// storageSize is what the volume was granted of spec.storage.size. It is less while the
 	// volume is growing, and absent until it is bound. spec.storage.size cannot be lowered
 	// below it.
 	StorageSize *resource.Quantity `json:"storageSize,omitempty"`
-	// rollout is present from the start of a rollout until it is complete or rolled back.
+	// rollout is present from the start of a rollout until its revision is the last good one,
+	// or was rolled back. Ready is True as soon as every pod runs the spec and serves; then
+	// rollout stays until the pods have all been ready for spec.rollout.minReadySeconds.
 	Rollout *RolloutStatusApplyConfiguration `json:"rollout,omitempty"`
 	// rollback is set after a rollback. It is removed when the spec changes, or the content
 	// of the Secrets and ConfigMaps that the application uses. Changes of replicas,
