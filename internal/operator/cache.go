@@ -73,8 +73,8 @@ func cacheOptions(namespaces []string, own string) cache.Options {
 			&batchv1.Job{}:                           child,
 
 			// Pods of Slipway's applications: status says why one does not start. Of the spec,
-			// which is most of a pod, only what is told of in such words: what a container asks
-			// for, how it is probed and, of a WebApp, what is mounted where.
+			// which is most of a pod, only what is told of in such words: what keeps it from the
+			// scheduler, what a container asks for, how it is probed and, of a WebApp, what is mounted where.
 			&corev1.Pod{}: {Label: ours(), Transform: keepPodStatus},
 			// ReplicaSets, as metadata: which one is of the current template.
 			&appsv1.ReplicaSet{}: {Label: ours(), Transform: keepMetadata(health.AnnotationRevision)},
@@ -266,7 +266,7 @@ func keepPodStatus(object any) (any, error) {
 	}
 	pod.ManagedFields = nil
 	pod.Annotations = nil
-	spec := corev1.PodSpec{NodeName: pod.Spec.NodeName}
+	spec := corev1.PodSpec{NodeName: pod.Spec.NodeName, SchedulingGates: pod.Spec.SchedulingGates}
 	for _, c := range pod.Spec.Containers {
 		kept := corev1.Container{Name: c.Name, Resources: c.Resources}
 		if c.ReadinessProbe != nil {

@@ -33,6 +33,7 @@ func TestTheCacheKeepsWhatIsNeeded(t *testing.T) {
 	podMeta.Annotations, podMeta.ManagedFields = nil, nil
 	port, probe := []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}}, &corev1.Probe{PeriodSeconds: 5}
 	asked := corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}
+	gates := []corev1.PodSchedulingGate{{Name: "example.com/queue"}}
 	protocol, labelled := "kubernetes.io/h2c", identity()
 	labelled.Labels = map[string]string{"l": "1"}
 	revision := full()
@@ -46,7 +47,7 @@ func TestTheCacheKeepsWhatIsNeeded(t *testing.T) {
 			keepPodStatus,
 			&corev1.Pod{
 				ObjectMeta: full(),
-				Spec: corev1.PodSpec{NodeName: "n", SchedulerName: "s", Containers: []corev1.Container{
+				Spec: corev1.PodSpec{NodeName: "n", SchedulerName: "s", SchedulingGates: gates, Containers: []corev1.Container{
 					{Name: "app", Image: "shop:1", Ports: port, ReadinessProbe: probe, Resources: asked, Env: []corev1.EnvVar{{Name: "PASSWORD", Value: "x"}}},
 					{Name: "sidecar", Image: "sidecar:1", Ports: port},
 				}},
@@ -54,7 +55,7 @@ func TestTheCacheKeepsWhatIsNeeded(t *testing.T) {
 			},
 			&corev1.Pod{
 				ObjectMeta: podMeta,
-				Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{
+				Spec: corev1.PodSpec{NodeName: "n", SchedulingGates: gates, Containers: []corev1.Container{
 					{Name: "app", Ports: port, ReadinessProbe: probe, Resources: asked}, {Name: "sidecar"},
 				}},
 				Status: corev1.PodStatus{Phase: "Running"},
