@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 	"github.com/slipway-dev/slipway/internal/kit/blocker"
+	"github.com/slipway-dev/slipway/internal/kit/going"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/podevents"
 	"github.com/slipway-dev/slipway/internal/kit/refusal"
@@ -44,6 +45,8 @@ type Tools struct {
 	Events *podevents.Reader
 	// Refusals looks again at what refuses pods.
 	Refusals *refusal.Reader
+	// Namespaces knows which namespaces are being deleted. Nil knows of none.
+	Namespaces *going.Namespaces
 	// Warn writes an event about something that has happened and that no condition tells.
 	Warn func(owner client.Object, reason, message string)
 	// Clock tells the time.

@@ -30,6 +30,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/gateway"
 	gatewaydesired "github.com/slipway-dev/slipway/internal/controller/gateway/desired"
 	"github.com/slipway-dev/slipway/internal/health"
+	"github.com/slipway-dev/slipway/internal/kit/going"
 	"github.com/slipway-dev/slipway/internal/kit/optional"
 	"github.com/slipway-dev/slipway/internal/kit/webhook"
 	"github.com/slipway-dev/slipway/internal/monitor/kindrole"
@@ -103,6 +104,10 @@ func cacheOptions(namespaces []string, own string) cache.Options {
 			&corev1.Secret{}:    {Transform: keepIdentity},
 			&corev1.ConfigMap{}: {Transform: keepIdentity},
 		},
+	}
+	if len(namespaces) == 0 {
+		// Every namespace, as metadata: that it is being deleted.
+		options.ByObject[going.Kind()] = cache.ByObject{Transform: keepDeletion}
 	}
 	// Which kinds there are, as names, and the ClusterRole that lets the monitor read them.
 	maps.Copy(options.ByObject, kindrole.Cached())
@@ -314,6 +319,19 @@ func keepMetadata(annotations ...string) toolscache.TransformFunc {
 		o.SetManagedFields(nil)
 		return object, nil
 	}
+}
+
+// keepDeletion keeps identity, and since when an object is being deleted.
+func keepDeletion(object any) (any, error) {
+	deleted := (*metav1.Time)(nil)
+	if o, ok := object.(metav1.Object); ok {
+		deleted = o.GetDeletionTimestamp()
+	}
+	kept, err := keepIdentity(object)
+	if o, ok := kept.(metav1.Object); ok {
+		o.SetDeletionTimestamp(deleted)
+	}
+	return kept, err
 }
 
 // keepIdentity keeps name, namespace, UID and version.

@@ -29,6 +29,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/restore"
 	"github.com/slipway-dev/slipway/internal/controller/webapp"
 	"github.com/slipway-dev/slipway/internal/kit/contentkey"
+	"github.com/slipway-dev/slipway/internal/kit/going"
 	"github.com/slipway-dev/slipway/internal/kit/lease"
 	"github.com/slipway-dev/slipway/internal/kit/optional"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
@@ -236,6 +237,10 @@ func addControllers(mgr ctrl.Manager, options Options) error {
 		return fmt.Errorf("set up the kinds of what others make: %w", err)
 	}
 	gateways := gatewayOptions(options)
+	if len(options.Namespaces) == 0 {
+		gateways.Going = going.New(mgr)
+	}
+	namespaces := gateways.Going
 	all := map[string]func() error{
 		"gateway":      func() error { return gateway.Setup(mgr, gateways) },
 		"gatewayclass": func() error { return gateway.SetupClass(mgr, gateways) },
@@ -244,7 +249,7 @@ func addControllers(mgr ctrl.Manager, options Options) error {
 			if err != nil {
 				return err
 			}
-			return webapp.Setup(mgr, webapp.Options{MaxConcurrentReconciles: options.MaxConcurrentReconciles, NewQueue: options.NewQueue, Keys: keys})
+			return webapp.Setup(mgr, webapp.Options{MaxConcurrentReconciles: options.MaxConcurrentReconciles, NewQueue: options.NewQueue, Keys: keys, Namespaces: namespaces})
 		},
 		"apigateway": func() error {
 			return apigateway.Setup(mgr, apigateway.Options{
@@ -253,6 +258,7 @@ func addControllers(mgr ctrl.Manager, options Options) error {
 				HTTPRouteGateways:       options.HTTPRouteGateways,
 				AdminPort:               options.GatewayAdminPort,
 				GatewayAPI:              exposureBudget(options.Namespaces),
+				Namespaces:              namespaces,
 				NewCache:                options.NewCache,
 				MaxConcurrentReconciles: options.MaxConcurrentReconciles,
 				NewQueue:                options.NewQueue,
@@ -260,7 +266,7 @@ func addControllers(mgr ctrl.Manager, options Options) error {
 		},
 		"backup": func() error {
 			return backup.Setup(mgr, backup.Options{
-				Image: backupImage, Hooks: options.BackupHooks, Turns: turns, Named: named,
+				Image: backupImage, Hooks: options.BackupHooks, Turns: turns, Named: named, Namespaces: namespaces,
 				MaxConcurrentReconciles: options.MaxConcurrentReconciles, NewQueue: options.NewQueue,
 			})
 		},
@@ -268,11 +274,13 @@ func addControllers(mgr ctrl.Manager, options Options) error {
 			return backuprun.Setup(mgr, backuprun.Options{
 				Image: backupImage, MaxRuns: options.MaxBackupRuns, Hooks: options.BackupHooks, Exec: options.BackupExec, Turns: turns,
 				MaxConcurrentReconciles: options.MaxConcurrentReconciles, NewQueue: options.NewQueue, Limited: len(options.Namespaces) > 0,
+				Namespaces: namespaces,
 			})
 		},
 		"restore": func() error {
 			return restore.Setup(mgr, restore.Options{
 				Image: backupImage, Named: named, MaxConcurrentReconciles: options.MaxConcurrentReconciles, NewQueue: options.NewQueue,
+				Namespaces: namespaces,
 			})
 		},
 	}

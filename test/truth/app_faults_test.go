@@ -231,13 +231,13 @@ func childFaults() map[string]fault {
 			subject: theApp, usual: true, start: creating(),
 			cause: func(f *trial) {
 				f.hold()
-				f.Kubectl("delete", "namespace", f.Namespace, "--wait=false")
+				if err := f.Cluster.Delete(f.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.Namespace}}); err != nil {
+					f.Fatal(err)
+				}
 			},
-			known: func(o client.Object) bool {
-				_, ok := o.(*slipwayv1alpha1.WebApp)
-				return ok && o.GetDeletionTimestamp() != nil
-			},
-			says: []claim{{condition: slipwayv1alpha1.ConditionReady, status: metav1.ConditionFalse, reason: slipwayv1alpha1.ReasonTerminating}},
+			// Its own deletion begins when the last pod of the namespace has ended.
+			says: []claim{{condition: slipwayv1alpha1.ConditionReady, status: metav1.ConditionFalse, reason: slipwayv1alpha1.ReasonNamespaceTerminating}},
+			ends: []claim{{condition: slipwayv1alpha1.ConditionReady, status: metav1.ConditionFalse, reason: slipwayv1alpha1.ReasonTerminating}},
 		},
 	}
 }

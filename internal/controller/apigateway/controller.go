@@ -119,9 +119,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 	s.check = r.check(s.gateway)
 	s.exposeRefusal = r.exposeRefusal(s.gateway)
-	s.err = r.takeHosts(ctx, s)
-	s.err = errors.Join(s.err, r.applyChildren(ctx, s))
-	s.err = errors.Join(s.err, r.releaseHosts(ctx, s))
+	if s.err = r.kit.Namespaces.Check(ctx, s.gateway); s.err == nil {
+		s.err = r.takeHosts(ctx, s)
+		s.err = errors.Join(s.err, r.applyChildren(ctx, s))
+		s.err = errors.Join(s.err, r.releaseHosts(ctx, s))
+	}
 	r.askPods(ctx, s)
 	r.listen(ctx, s)
 	s.looked, s.refusal = r.kit.LookAgain(ctx, s.gateway, s.workload(), false, &s.recheck)

@@ -24,6 +24,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
 	"github.com/slipway-dev/slipway/internal/kit"
 	"github.com/slipway-dev/slipway/internal/kit/blocker"
+	"github.com/slipway-dev/slipway/internal/kit/going"
 	"github.com/slipway-dev/slipway/internal/kit/optional"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/pullsecret"
@@ -63,6 +64,8 @@ type Options struct {
 	MaxConcurrentReconciles int
 	// NewQueue replaces the queue. Default: outcome.NewFairQueue.
 	NewQueue outcome.NewQueue
+	// Namespaces knows which namespaces are being deleted. Default: none.
+	Namespaces *going.Namespaces
 	// Clock tells the time. Default: the system's.
 	Clock clock.Clock
 }
@@ -88,6 +91,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	}
 	registerMetrics(mgr.GetCache())
 	r := newReconciler(mgr, options, follower)
+	r.kit.Namespaces = options.Namespaces
 	var err error
 	if r.kit.Blockers, err = blocker.Setup(mgr); err != nil {
 		return err
@@ -116,6 +120,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		WatchesRawSource(watch.Notices(follower.Notify)).
 		WatchesRawSource(r.kit.Blockers.Source()).
 		WatchesRawSource(r.kit.Refusals.Watches.Source()).
+		WatchesRawSource(options.Namespaces.Source(mgr.GetClient(), &slipwayv1alpha1.APIGatewayList{})).
 		WithOptions(outcome.ControllerOptions(options.MaxConcurrentReconciles, options.NewQueue)).
 		Build(r)
 	if err != nil {

@@ -77,7 +77,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		})
 	}
 
-	s.err = s.check(now)
+	if s.err = r.kit.Namespaces.Check(ctx, s.backup); s.err == nil {
+		s.err = s.check(now)
+	}
 	if s.err == nil {
 		s.err = r.resolve(ctx, s)
 	}

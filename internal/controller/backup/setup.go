@@ -16,6 +16,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/kit"
 	"github.com/slipway-dev/slipway/internal/kit/finalizer"
+	"github.com/slipway-dev/slipway/internal/kit/going"
 	"github.com/slipway-dev/slipway/internal/kit/lease"
 	"github.com/slipway-dev/slipway/internal/kit/optional"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
@@ -56,6 +57,8 @@ type Options struct {
 	// Turns are those of all controllers of this process that make Jobs for a repository. Default: its own, for a test that runs
 	// this controller alone.
 	Turns *lease.Turns
+	// Namespaces knows which namespaces are being deleted. Default: none.
+	Namespaces *going.Namespaces
 	// Clock tells the time. Default: the system's.
 	Clock clock.PassiveClock
 }
@@ -81,6 +84,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		}.Handler()
 	}
 	reconciler := NewReconciler(mgr, options)
+	reconciler.kit.Namespaces = options.Namespaces
 	built, err := ctrl.NewControllerManagedBy(mgr).
 		Named("backup").
 		For(&slipwayv1alpha1.Backup{}).
@@ -95,6 +99,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		Watches(&corev1.Pod{}, watch.ByLabel(slipwayv1alpha1.LabelBackup)).
 		WatchesMetadata(&corev1.Secret{}, naming(indexSecret)).
 		WatchesMetadata(&corev1.ConfigMap{}, naming(indexConfigMap)).
+		WatchesRawSource(options.Namespaces.Source(mgr.GetClient(), &slipwayv1alpha1.BackupList{})).
 		WithOptions(outcome.ControllerOptions(options.MaxConcurrentReconciles, options.NewQueue)).
 		Build(reconciler)
 	if err != nil {

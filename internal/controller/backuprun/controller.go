@@ -105,7 +105,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 
 	r.runHooks(s, now)
-	s.err = r.prepare(ctx, s)
+	if s.err = r.kit.Namespaces.Check(ctx, s.run); s.err == nil {
+		s.err = r.prepare(ctx, s)
+	}
 	if s.err == nil {
 		s.err = r.wait(ctx, s, now)
 	}

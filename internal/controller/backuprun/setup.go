@@ -20,6 +20,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 	"github.com/slipway-dev/slipway/internal/kit/background"
 	"github.com/slipway-dev/slipway/internal/kit/finalizer"
+	"github.com/slipway-dev/slipway/internal/kit/going"
 	"github.com/slipway-dev/slipway/internal/kit/lease"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/status"
@@ -63,6 +64,8 @@ type Options struct {
 	// Turns are those of all controllers of this process that make Jobs for a repository. Default: its own, for a test that runs
 	// this controller alone.
 	Turns *lease.Turns
+	// Namespaces knows which namespaces are being deleted. Default: none.
+	Namespaces *going.Namespaces
 	// Clock tells the time. Default: the system's.
 	Clock clock.PassiveClock
 }
@@ -83,6 +86,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err != nil {
 		return err
 	}
+	reconciler.kit.Namespaces = options.Namespaces
 	if err := mgr.Add(reconciler.calls); err != nil {
 		return fmt.Errorf("add what runs hooks: %w", err)
 	}
@@ -101,6 +105,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		WatchesMetadata(&corev1.Secret{}, ofSecret(mgr.GetClient(), ofBackup)).
 		WatchesRawSource(watch.Notices(reconciler.turns.notify)).
 		WatchesRawSource(watch.Notices(reconciler.calls.Notify)).
+		WatchesRawSource(options.Namespaces.Source(mgr.GetClient(), &slipwayv1alpha1.BackupRunList{})).
 		WithOptions(outcome.ControllerOptions(options.MaxConcurrentReconciles, options.NewQueue)).
 		Complete(reconciler)
 }

@@ -31,6 +31,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
 	"github.com/slipway-dev/slipway/internal/kit"
 	"github.com/slipway-dev/slipway/internal/kit/blocker"
+	"github.com/slipway-dev/slipway/internal/kit/going"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/pullsecret"
 	"github.com/slipway-dev/slipway/internal/kit/watch"
@@ -56,6 +57,8 @@ type Options struct {
 	NewQueue outcome.NewQueue
 	// NewCache replaces the caches of the kinds of the Gateway API. Default: controller-runtime's.
 	NewCache cache.NewCacheFunc
+	// Going knows which namespaces are being deleted. Default: none.
+	Going *going.Namespaces
 	// Clock tells the time. Default: the system's.
 	Clock clock.Clock
 }
@@ -112,6 +115,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if r.kit.Refusals.Watches, err = blocker.SetupChanges(mgr); err != nil {
 		return err
 	}
+	r.kit.Namespaces = options.Going
 	registerMetrics(known, r.owned)
 	find := referrers{reader: known.objects}
 	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &gatewayv1.Gateway{}, handler.OnlyControllerOwner())
@@ -144,6 +148,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		WatchesRawSource(watch.Notices(follower.Notify)).
 		WatchesRawSource(r.kit.Blockers.Source()).
 		WatchesRawSource(r.kit.Refusals.Watches.Source()).
+		WatchesRawSource(options.Going.Source(known.objects, &gatewayv1.GatewayList{})).
 		WithOptions(outcome.ControllerOptions(options.MaxConcurrentReconciles, options.NewQueue)).
 		Build(r)
 	if err != nil {

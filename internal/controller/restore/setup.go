@@ -12,6 +12,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/kit"
+	"github.com/slipway-dev/slipway/internal/kit/going"
 	"github.com/slipway-dev/slipway/internal/kit/lease"
 	"github.com/slipway-dev/slipway/internal/kit/optional"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
@@ -37,6 +38,8 @@ type Options struct {
 	MaxConcurrentReconciles int
 	// NewQueue replaces the queue. Default: outcome.NewFairQueue.
 	NewQueue outcome.NewQueue
+	// Namespaces knows which namespaces are being deleted. Default: none.
+	Namespaces *going.Namespaces
 	// Clock tells the time. Default: the system's.
 	Clock clock.PassiveClock
 }
@@ -55,6 +58,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err != nil {
 		return err
 	}
+	reconciler.kit.Namespaces = options.Namespaces
 	open := watch.Referrers{
 		Reader: mgr.GetClient(), List: &slipwayv1alpha1.RestoreList{}, Index: indexOpen, SameNamespace: true,
 		Values: func(client.Object) []string { return []string{open} },
@@ -68,6 +72,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		Watches(&slipwayv1alpha1.Backup{}, open).
 		Watches(&slipwayv1alpha1.BackupRun{}, open).
 		WatchesMetadata(&corev1.Secret{}, open).
+		WatchesRawSource(options.Namespaces.Source(mgr.GetClient(), &slipwayv1alpha1.RestoreList{})).
 		WithOptions(outcome.ControllerOptions(options.MaxConcurrentReconciles, options.NewQueue)).
 		Build(reconciler)
 	if err != nil {

@@ -73,6 +73,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 
 	if s.err == nil {
+		s.err = r.kit.Namespaces.Check(ctx, s.app)
+	}
+	if s.err == nil {
 		s.pullSecrets, s.err = pullsecret.Look(ctx, r.kit.Client, s.app.Namespace, s.app.Spec.ImagePullSecrets, "spec.imagePullSecrets", "")
 	}
 	if s.err == nil {

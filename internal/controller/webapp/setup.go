@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit"
 	"github.com/slipway-dev/slipway/internal/kit/blocker"
 	"github.com/slipway-dev/slipway/internal/kit/contentkey"
+	"github.com/slipway-dev/slipway/internal/kit/going"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/pullsecret"
 	"github.com/slipway-dev/slipway/internal/kit/status"
@@ -38,6 +39,8 @@ type Options struct {
 	// Keys keys hashes of the content of Secrets and ConfigMaps. Required, unless no WebApp
 	// refers to any.
 	Keys contentkey.Keys
+	// Namespaces knows which namespaces are being deleted. Default: none.
+	Namespaces *going.Namespaces
 	// Clock tells the time. Default: the system's.
 	Clock clock.PassiveClock
 }
@@ -54,6 +57,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		return err
 	}
 	reconciler := NewReconciler(mgr, options)
+	reconciler.kit.Namespaces = options.Namespaces
 	var err error
 	if reconciler.kit.Blockers, err = blocker.Setup(mgr); err != nil {
 		return err
@@ -77,6 +81,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		WatchesMetadata(&corev1.ConfigMap{}, referrers(mgr.GetClient(), "ConfigMap")).
 		WatchesRawSource(reconciler.kit.Blockers.Source()).
 		WatchesRawSource(reconciler.kit.Refusals.Watches.Source()).
+		WatchesRawSource(options.Namespaces.Source(mgr.GetClient(), &slipwayv1alpha1.WebAppList{})).
 		WithOptions(outcome.ControllerOptions(options.MaxConcurrentReconciles, options.NewQueue)).
 		Complete(reconciler)
 }
