@@ -17,8 +17,6 @@ type named struct {
 	// References name something. The value is the folder and the name of the test that says that a missing target is told, and
 	// counts in Ready; and, behind the name, words of its row.
 	References map[string]string `json:"references"`
-	// Untested name something, and have no such test yet.
-	Untested []string `json:"untested"`
 	// Values name nothing, by the reason.
 	Values map[string][]string `json:"values"`
 }
@@ -41,9 +39,6 @@ func TestEveryTextOfASpecIsAReferenceThatIsResolvedOrNone(t *testing.T) {
 			for field, test := range listed.References {
 				times[field]++
 				hasTest(t, field, test)
-			}
-			for _, field := range listed.Untested {
-				times[field]++
 			}
 			for why, fields := range listed.Values {
 				if why == "" {

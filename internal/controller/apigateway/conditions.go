@@ -76,6 +76,9 @@ func (s *scope) readyMessage() string {
 	if s.parentNotWatched {
 		message += fmt.Sprintf("; status has no addresses of Gateway %q: this operator does not work in namespace %q", parentKey(s.gateway), parentKey(s.gateway).Namespace)
 	}
+	if class := s.classWithoutAddress(); class != "" {
+		message += fmt.Sprintf("; nothing has given Ingress %q an address: it is for the controller of IngressClass %q (spec.expose.ingressClassName)", s.ingress.Name, class)
+	}
 	return message
 }
 

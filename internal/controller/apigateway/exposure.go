@@ -43,6 +43,16 @@ func (s *scope) exposureUnknown() *health.Trouble {
 	}
 }
 
+// classWithoutAddress is the class of an Ingress that the spec names and that nobody has given an address. That is no trouble: a
+// controller need not give one. A class that does not exist shows in nothing else.
+func (s *scope) classWithoutAddress() string {
+	expose := s.gateway.Spec.Expose
+	if expose == nil || expose.IngressClassName == nil || s.ingress.UID == "" || len(s.ingress.Status.LoadBalancer.Ingress) > 0 {
+		return ""
+	}
+	return *expose.IngressClassName
+}
+
 func (s *scope) existingHTTPRoutes() []*gatewayv1.HTTPRoute {
 	var routes []*gatewayv1.HTTPRoute
 	for _, route := range s.httpRoutes {

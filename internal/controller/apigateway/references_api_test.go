@@ -4,13 +4,17 @@ package apigateway_test
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
 // Pods start without a Secret to pull their image with, so they say nothing of it.
@@ -41,4 +45,34 @@ func TestAPullSecretThatDoesNotExistIsTold(t *testing.T) {
 	})
 	f.delete(secret)
 	f.waitFor(missing, metav1.ConditionTrue, slipwayv1alpha1.ReasonSecretNotFound)
+}
+
+// A class may be served without an address, and one that does not exist never is.
+func TestAnIngressClassThatNobodyServesIsTold(t *testing.T) {
+	f := newFixture(t)
+	f.startOperator(nil)
+	f.running(func(g *slipwayv1alpha1.APIGateway) {
+		g.Spec.Expose = &slipwayv1alpha1.Expose{Type: slipwayv1alpha1.ExposeIngress, IngressClassName: ptr("none")}
+	})
+	tells := func(want bool) {
+		t.Helper()
+		f.wait(func(g *slipwayv1alpha1.APIGateway) error {
+			c := meta.FindStatusCondition(g.Status.Conditions, slipwayv1alpha1.ConditionReady)
+			told := strings.Contains(c.Message, `nothing has given Ingress "edge-ingress" an address: it is for the controller of IngressClass "none" (spec.expose.ingressClassName)`)
+			if c.Status != metav1.ConditionTrue || told != want {
+				return fmt.Errorf("Ready is %+v", c)
+			}
+			return nil
+		})
+	}
+	tells(true)
+	ingress := &networkingv1.Ingress{}
+	environment.Eventually(t, func() error {
+		if err := f.get("edge-ingress", ingress); err != nil {
+			return err
+		}
+		ingress.Status.LoadBalancer.Ingress = []networkingv1.IngressLoadBalancerIngress{{IP: "203.0.113.10"}}
+		return env.Client.Status().Update(t.Context(), ingress)
+	})
+	tells(false)
 }

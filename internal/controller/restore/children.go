@@ -27,7 +27,7 @@ func (r *Reconciler) transfer(ctx context.Context, s *scope, now time.Time) erro
 	if err := r.references.Check(ctx, s.restore.Namespace, s.origin.secrets()); err != nil {
 		return err
 	}
-	if err := r.findClasses(ctx, s); err != nil {
+	if err := r.findPriorityClass(ctx, s); err != nil {
 		return err
 	}
 	if s.origin.place.Claim == s.restore.Spec.Target.Claim {

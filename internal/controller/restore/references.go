@@ -48,20 +48,24 @@ func (r *Reconciler) watchNamed(cached client.Reader, controller func(source.Sou
 	return nil
 }
 
-// findClasses looks for the classes that the spec names. Without them a pod would wait, and not say for what.
-func (r *Reconciler) findClasses(ctx context.Context, s *scope) error {
-	spec := s.restore.Spec
-	if create := spec.Target.Create; create != nil && create.StorageClassName != nil && *create.StorageClassName != "" {
-		kind := storagev1.SchemeGroupVersion.WithKind("StorageClass")
-		if err := r.findClass(ctx, kind, *create.StorageClassName, slipwayv1alpha1.ReasonStorageClassNotFound, "spec.target.create.storageClassName"); err != nil {
-			return err
-		}
+// findStorageClass looks for the class of a volume that is to be made. Without it a pod would wait, and not say for what.
+func (r *Reconciler) findStorageClass(ctx context.Context, s *scope) error {
+	class := s.restore.Spec.Target.Create.StorageClassName
+	if class == nil || *class == "" {
+		return nil // an empty name is that of no class
 	}
-	if spec.Mover == nil || spec.Mover.PriorityClassName == "" {
+	kind := storagev1.SchemeGroupVersion.WithKind("StorageClass")
+	return r.findClass(ctx, kind, *class, slipwayv1alpha1.ReasonStorageClassNotFound, "spec.target.create.storageClassName")
+}
+
+// findPriorityClass looks for the class of the pod, which would not be made without it.
+func (r *Reconciler) findPriorityClass(ctx context.Context, s *scope) error {
+	mover := s.restore.Spec.Mover
+	if mover == nil || mover.PriorityClassName == "" {
 		return nil
 	}
 	kind := schedulingv1.SchemeGroupVersion.WithKind("PriorityClass")
-	return r.findClass(ctx, kind, spec.Mover.PriorityClassName, slipwayv1alpha1.ReasonPriorityClassNotFound, "spec.mover.priorityClassName")
+	return r.findClass(ctx, kind, mover.PriorityClassName, slipwayv1alpha1.ReasonPriorityClassNotFound, "spec.mover.priorityClassName")
 }
 
 func (r *Reconciler) findClass(ctx context.Context, kind schema.GroupVersionKind, name, reason, field string) error {

@@ -262,6 +262,30 @@ func TestAVolumeWithoutItsLabelsIsStillTheRestores(t *testing.T) {
 	f.job(1)
 }
 
+func TestAVolumeThatARunHasNotCopiedIsRefused(t *testing.T) {
+	env.StartOperator(t, nil)
+	f := newFixture(t)
+	f.claim("shop-data")
+	f.create(&slipwayv1alpha1.BackupRun{ObjectMeta: metav1.ObjectMeta{Name: "shop-now", Namespace: f.namespace}, Spec: slipwayv1alpha1.BackupRunSpec{Backup: "shop"}})
+	run := &slipwayv1alpha1.BackupRun{}
+	environment.Eventually(t, func() error {
+		if err := f.get("shop-now", run); err != nil {
+			return err
+		}
+		run.Status.Phase, run.Status.Reason = slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.ReasonVerified
+		run.Status.CompletionTime = &metav1.Time{Time: time.Now()}
+		run.Status.Volumes = []slipwayv1alpha1.BackupVolume{{Claim: "shop-data", SnapshotID: strings.Repeat("0", 32), Verified: true}}
+		return env.Client.Status().Update(t.Context(), run)
+	})
+	f.restore(func(s *slipwayv1alpha1.RestoreSpec) {
+		s.Backup, s.Run, s.Volume = nil, &slipwayv1alpha1.LocalReference{Name: "shop-now"}, &slipwayv1alpha1.LocalReference{Name: "other"}
+	})
+	restore := f.wait(slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonInvalid)
+	if want := `spec.volume: BackupRun "shop-now" has no volume "other", only ["shop-data"]`; restore.Status.Message != want {
+		t.Errorf("the message is %q, want %q", restore.Status.Message, want)
+	}
+}
+
 func TestARunThatFailedHasNoCopy(t *testing.T) {
 	env.StartOperator(t, nil)
 	f := newFixture(t)

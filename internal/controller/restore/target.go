@@ -30,6 +30,9 @@ func (r *Reconciler) makeVolume(ctx context.Context, s *scope) error {
 	case !apierrors.IsNotFound(err):
 		return outcome.Classify(fmt.Sprintf("PersistentVolumeClaim %q", key.Name), err)
 	}
+	if err := r.findStorageClass(ctx, s); err != nil {
+		return err
+	}
 	// A volume stays for ever, so it is not made for a Restore that only a stale cache shows.
 	r.kit.Fresh.Invalidate(s.restore)
 	current = &corev1.PersistentVolumeClaim{}
