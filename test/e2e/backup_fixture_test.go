@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,36 +41,10 @@ func (f *fixture) credentials(endpoint string, change ...string) {
 	})
 }
 
-// tree runs a command of the demo on a volume, and returns what it prints. See hack/demo/tree.go.
+// tree runs a command of the demo on a volume, and returns what it prints.
 func (f *fixture) tree(command, claim string) string {
 	f.Helper()
-	job := &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "tree-"},
-		Spec: batchv1.JobSpec{BackoffLimit: ptr(int32(0)), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-			RestartPolicy: corev1.RestartPolicyNever,
-			SecurityContext: &corev1.PodSecurityContext{
-				RunAsNonRoot: ptr(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-			},
-			Containers: []corev1.Container{{
-				Name: "tree", Image: cluster.DemoImage, Args: []string{"tree", command, "/data"},
-				VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}},
-				SecurityContext: &corev1.SecurityContext{
-					AllowPrivilegeEscalation: ptr(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-				},
-			}},
-			Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
-				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
-			}}},
-		}}},
-	}
-	f.Create(job)
-	f.Eventually(func() error {
-		if now := mustGet(f, job.Name, &batchv1.Job{}); now.Status.Succeeded != 1 {
-			return fmt.Errorf("tree %s %s: %+v", command, claim, now.Status)
-		}
-		return nil
-	})
-	return f.Kubectl("logs", "job/"+job.Name)
+	return f.Tree(command, claim)
 }
 
 // listed is the list of a volume, which must not be empty.

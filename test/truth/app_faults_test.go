@@ -3,9 +3,12 @@
 package truth
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -32,8 +35,8 @@ func admissionFaults() map[string]fault {
 			known: notCreated,
 			says:  trouble(slipwayv1alpha1.ReasonQuotaExceeded, servesNobody), warns: slipwayv1alpha1.ReasonQuotaExceeded,
 			names: []string{`Deployment "shop"`, `ResourceQuota "small"`, "pods=1", "spec.replicas"},
-			// The ReplicaSet's controller backs off for minutes; a new template is tried at once.
-			mend: func(f *trial) { f.Kubectl("delete", "resourcequota", "small"); editing(env("AGAIN", "yes"))(f) }, good: rolledOut,
+			// The ReplicaSet's controller backs off for minutes, unless the operator has it look again.
+			mend: func(f *trial) { f.Kubectl("delete", "resourcequota", "small") }, good: rolledOut,
 		},
 		"a quota with too little memory": {
 			subject: theApp,
@@ -57,7 +60,9 @@ func admissionFaults() map[string]fault {
 			known: notCreated,
 			says:  trouble(slipwayv1alpha1.ReasonPodsForbidden, servesNobody),
 			names: []string{`Deployment "shop"`, "64Mi", "128Mi"},
-			mend:  restoringWith(limits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")})), good: rolledOut,
+			// The new pods are slow: meanwhile nobody hears of the limit of the old ones.
+			mend: restoringWith(limits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}), env("START_DELAY", "4s")), good: rolledOut,
+			forgets: "128Mi",
 		},
 		"an admission policy": {
 			subject: theApp, usual: true,
@@ -66,6 +71,14 @@ func admissionFaults() map[string]fault {
 			says:  trouble(slipwayv1alpha1.ReasonPodsForbidden, servesNobody),
 			names: []string{`Deployment "shop"`, policyName, "nothing is forbidden here"},
 			mend:  restoring, good: rolledOut,
+		},
+		"an admission policy that changes the Deployment": {
+			subject: theApp, usual: true,
+			prepare: (*trial).alterDeployments, cause: creating(),
+			says: []claim{
+				{condition: slipwayv1alpha1.ConditionReady, status: metav1.ConditionFalse, reason: slipwayv1alpha1.ReasonAltered, named: true},
+			},
+			names: []string{`Deployment "shop"`, "revisionHistoryLimit", "admission policy"},
 		},
 		"a ServiceAccount that does not exist": {
 			subject: theApp,
@@ -124,6 +137,58 @@ func (f *trial) forbidPods() {
 		f.Cleanup(func() { _ = f.Cluster.Delete(cleanup(), object) })
 	}
 	f.Eventually(func() error { return f.refused("FORBIDDEN") })
+}
+
+// alterDeployments has a policy give Deployments of the trial's namespace another history of ReplicaSets, and waits until it does.
+func (f *trial) alterDeployments() {
+	f.Helper()
+	name := "alter-" + f.Namespace
+	policy := &admissionregistrationv1.MutatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
+			FailurePolicy: ptr(admissionregistrationv1.Fail), ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
+			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+				RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+					Rule:       admissionregistrationv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}},
+				},
+			}}},
+			MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "here", Expression: fmt.Sprintf("request.namespace == %q", f.Namespace)}},
+			Mutations: []admissionregistrationv1.Mutation{{
+				PatchType: admissionregistrationv1.PatchTypeJSONPatch,
+				JSONPatch: &admissionregistrationv1.JSONPatch{Expression: "[JSONPatch{op: 'add', path: '/spec/revisionHistoryLimit', value: 7}]"},
+			}},
+		},
+	}
+	binding := &admissionregistrationv1.MutatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name},
+	}
+	for _, object := range []client.Object{policy, binding} {
+		if err := f.Cluster.Create(f.Context(), object); err != nil {
+			f.Fatal(err)
+		}
+		f.Cleanup(func() { _ = f.Cluster.Delete(cleanup(), object) })
+	}
+	f.Eventually(func() error { // the API server hears of the policy a moment later
+		labels := map[string]string{"app": "probe"}
+		probe := &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Namespace: f.Namespace, Name: "probe"},
+			Spec: appsv1.DeploymentSpec{
+				Selector: &metav1.LabelSelector{MatchLabels: labels},
+				Template: corev1.PodTemplateSpec{
+					ObjectMeta: metav1.ObjectMeta{Labels: labels},
+					Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: cluster.DemoImage}}},
+				},
+			},
+		}
+		if err := f.Cluster.Create(f.Context(), probe, client.DryRunAll); err != nil {
+			return err
+		}
+		if *probe.Spec.RevisionHistoryLimit != 7 {
+			return errors.New("no Deployment is changed yet")
+		}
+		return nil
+	})
 }
 
 // servingFaults keep pods that run from serving.

@@ -3,6 +3,7 @@
 package truth
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -24,7 +25,6 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/testing/livecluster"
 	"github.com/slipway-dev/slipway/internal/testing/livetest"
-	"github.com/slipway-dev/slipway/internal/testing/truth"
 )
 
 // goal is how long after the cluster status may know that something is wrong, and that it
@@ -40,8 +40,10 @@ const (
 
 // fault is one way in which an object is not as its spec says.
 type fault struct {
-	// subject is the object that has to tell it.
-	subject truth.Object
+	// subject is the object that has to tell it. Without a name, as where it is in no namespace, it has that of the trial's.
+	subject client.Object
+	// prepare makes what there is before, but for the subject. Optional.
+	prepare func(*trial)
 	// start makes what is good before. The subject is waited for until it is ready. Nil: the
 	// subject does not exist before.
 	start func(*trial)
@@ -72,6 +74,11 @@ type fault struct {
 	// good tells an object by which the cluster knows that the fault is over. Nil: from the
 	// moment that mend begins.
 	good func(client.Object) bool
+	// still tells an object that the cluster shows later, while the fault lasts. From when it is told until then, status says the
+	// same all the time. Optional.
+	still func(client.Object) bool
+	// forgets is what status must not hold any more once it has been time to know of the mend, be the subject ready again or not.
+	forgets string
 	// usual faults are tried in every run.
 	usual bool
 }
@@ -83,6 +90,8 @@ type claim struct {
 	reason    string // any, where it is empty
 	// route tells that it is the bad route of a gateway that is not live, for the reason.
 	route bool
+	// named tells that the message must hold the fault's names. That of Degraded must in any case.
+	named bool
 }
 
 // trial is a fault that is being tried.
@@ -114,7 +123,7 @@ func TestStatusTellsEveryFault(t *testing.T) {
 
 func faults() map[string]fault {
 	all := map[string]fault{}
-	for _, some := range []map[string]fault{podFaults(), imageFaults(), configFaults(), admissionFaults(), servingFaults(), childFaults(), routeFaults(), gatewayFaults()} {
+	for _, some := range []map[string]fault{podFaults(), imageFaults(), configFaults(), admissionFaults(), servingFaults(), childFaults(), routeFaults(), gatewayFaults(), backupFaults(), copyFaults(), restoreFaults(), standardFaults(), ruleFaults()} {
 		for name, fault := range some {
 			if _, twice := all[name]; twice {
 				panic("two faults are called " + name)
@@ -128,6 +137,9 @@ func faults() map[string]fault {
 func try(t *testing.T, name string, fault fault) {
 	f := &trial{Fixture: livetest.New(t, cluster), fault: fault}
 	f.watch()
+	if fault.prepare != nil {
+		fault.prepare(f)
+	}
 	if fault.start != nil {
 		fault.start(f)
 		f.settles()
@@ -154,6 +166,9 @@ func try(t *testing.T, name string, fault fault) {
 	}
 
 	f.Patience = livetest.Patience
+	if fault.still != nil {
+		f.saysTheSame(told.At)
+	}
 	if fault.ends != nil {
 		f.subject.First(told.At, "how it ends", f.claims(fault.ends))
 	}
@@ -164,6 +179,7 @@ func try(t *testing.T, name string, fault fault) {
 		cleared := f.subject.First(mended, "ready again", f.isFine)
 		late := f.late(cleared.At, f.over(mended, cleared.At), "cleared")
 		result.cleared = &late
+		f.forgot(mended)
 	}
 	f.wasTruthful(begun)
 	f.Measured("%s: told after %v: %s", name, result.told.Round(time.Millisecond), result.message)
@@ -179,12 +195,16 @@ func (f *trial) watch() {
 	} {
 		f.seen = append(f.seen, f.Record(list))
 	}
-	apps, gateways := f.Record(&slipwayv1alpha1.WebAppList{}), f.Record(&slipwayv1alpha1.APIGatewayList{})
-	f.seen = append(f.seen, apps, gateways)
-	f.subject = apps
-	if _, ok := f.fault.subject.(*slipwayv1alpha1.APIGateway); ok {
-		f.subject = gateways
+	for _, list := range []client.ObjectList{&slipwayv1alpha1.WebAppList{}, &slipwayv1alpha1.APIGatewayList{}} {
+		f.seen = append(f.seen, f.Record(list))
 	}
+	if backups := []client.ObjectList{&slipwayv1alpha1.BackupRunList{}, &slipwayv1alpha1.RestoreList{}}; isBackup(f.fault.subject) {
+		for _, list := range backups {
+			f.seen = append(f.seen, f.Record(list))
+		}
+	}
+	f.subject = f.Record(listOf(f.fault.subject))
+	f.seen = append(f.seen, f.subject)
 }
 
 // settles waits until the subject is ready, and has been for long enough to be returned to.
@@ -196,24 +216,26 @@ func (f *trial) settles() {
 	})
 }
 
-// isSubject returns the subject as a watch has shown it, or nil.
-func (f *trial) isSubject(s livetest.Sighting) truth.Object {
-	object, ok := s.Object.(truth.Object)
-	if !ok || s.Object.GetName() != f.fault.subject.GetName() || s.Event == watch.Deleted {
+// said returns what the status of the subject says, as a watch has shown it, or nil where that was of another object.
+func (f *trial) said(s livetest.Sighting) *said {
+	if s.Object.GetName() != f.name() || s.Event == watch.Deleted {
 		return nil
 	}
-	return object
+	return saidBy(s.Object)
 }
+
+// name is that of the subject.
+func (f *trial) name() string { return cmp.Or(f.fault.subject.GetName(), f.Namespace) }
 
 // claims reports whether the subject says all that is claimed.
 func (f *trial) claims(claims []claim) func(livetest.Sighting) bool {
 	return func(s livetest.Sighting) bool {
-		object := f.isSubject(s)
-		if object == nil || !truth.Observed(object) {
+		said := f.said(s)
+		if said == nil || !said.observed {
 			return false
 		}
 		for _, claim := range claims {
-			if claim.check(object, f.fault.names) != nil {
+			if claim.check(said, f.fault.names) != nil {
 				return false
 			}
 		}
@@ -221,11 +243,11 @@ func (f *trial) claims(claims []claim) func(livetest.Sighting) bool {
 	}
 }
 
-func (c claim) check(object truth.Object, names []string) error {
+func (c claim) check(said *said, names []string) error {
 	if c.route {
-		return c.checkRoute(object.(*slipwayv1alpha1.APIGateway), names)
+		return c.checkRoute(said.object.(*slipwayv1alpha1.APIGateway), names)
 	}
-	is := meta.FindStatusCondition(object.GetConditions(), c.condition)
+	is := said.condition(c.condition)
 	if c.status == "" {
 		if is != nil {
 			return fmt.Errorf("%s is there", c.condition)
@@ -235,7 +257,7 @@ func (c claim) check(object truth.Object, names []string) error {
 	if is == nil || is.Status != c.status || (c.reason != "" && is.Reason != c.reason) {
 		return fmt.Errorf("%s is %+v, want %s %s", c.condition, is, c.status, c.reason)
 	}
-	if c.condition != slipwayv1alpha1.ConditionDegraded || is.Status != metav1.ConditionTrue {
+	if !c.named && (c.condition != slipwayv1alpha1.ConditionDegraded || is.Status != metav1.ConditionTrue) {
 		return nil
 	}
 	return holds(is.Message, names)
@@ -260,20 +282,36 @@ func holds(message string, parts []string) error {
 }
 
 func (f *trial) isFine(s livetest.Sighting) bool {
-	object := f.isSubject(s)
-	if object == nil || !truth.Ready(object) {
-		return false
-	}
-	return !meta.IsStatusConditionTrue(object.GetConditions(), slipwayv1alpha1.ConditionDegraded)
+	said := f.said(s)
+	return said != nil && said.fine
 }
 
 // message is what the first claim's condition says.
 func (f *trial) message(object client.Object) string {
-	is := meta.FindStatusCondition(object.(truth.Object).GetConditions(), f.fault.says[0].condition)
+	is := saidBy(object).condition(f.fault.says[0].condition)
 	if is == nil {
 		return ""
 	}
 	return is.Message
+}
+
+// forgot checks that no status holds what it must not any more.
+func (f *trial) forgot(mended time.Time) {
+	f.Helper()
+	if f.fault.forgets == "" {
+		return
+	}
+	for _, s := range f.subject.All() {
+		said := f.said(s)
+		if said == nil || s.At.Before(mended.Add(goal)) {
+			continue
+		}
+		for _, c := range said.conditions {
+			if strings.Contains(c.Message, f.fault.forgets) {
+				f.Errorf("%v after the mend, %s still says %q", s.At.Sub(mended).Round(time.Millisecond), c.Type, c.Message)
+			}
+		}
+	}
 }
 
 // shown returns when the cluster first showed what matches, which status has said. The watch that shows it may be behind.
@@ -331,8 +369,8 @@ func (f *trial) answered(begun, known time.Time) client.Object {
 	names := append(slices.Clone(f.fault.names), f.fault.answer)
 	says := f.fault.says[0]
 	told := f.subject.First(begun, says.condition+" with "+f.fault.answer, func(s livetest.Sighting) bool {
-		object := f.isSubject(s)
-		return object != nil && truth.Observed(object) && says.check(object, names) == nil
+		said := f.said(s)
+		return said != nil && said.observed && says.check(said, names) == nil
 	})
 	written := f.shown(begun, "an event with "+f.fault.answer, func(o client.Object) bool {
 		event, ok := o.(*corev1.Event)
@@ -346,6 +384,18 @@ func (f *trial) answered(begun, known time.Time) client.Object {
 	return told.Object
 }
 
+// saysTheSame waits until the fault has lasted for a while, and checks that status has said the same all the time.
+func (f *trial) saysTheSame(told time.Time) {
+	f.Helper()
+	f.Earliest(told, "that the fault lasts", f.fault.still, f.seen...)
+	says := f.claims(f.fault.says)
+	for _, s := range f.subject.All() {
+		if said := f.said(s); said != nil && !s.At.Before(told) && !says(s) {
+			f.Errorf("%v after it was told, and before the mend, it says %+v", s.At.Sub(told).Round(time.Millisecond), said.conditions)
+		}
+	}
+}
+
 // warned waits for the event.
 func (f *trial) warned() {
 	f.Helper()
@@ -356,7 +406,7 @@ func (f *trial) warned() {
 		}
 		for i := range list.Items {
 			event := &list.Items[i]
-			if event.Regarding.Name == f.fault.subject.GetName() && event.Regarding.Kind == kindOf(f.fault.subject) &&
+			if event.Regarding.Name == f.name() && event.Regarding.Kind == kindOf(f.fault.subject) &&
 				event.Type == corev1.EventTypeWarning && event.Reason == f.fault.warns {
 				return nil
 			}
@@ -370,28 +420,21 @@ func (f *trial) wasTruthful(begun time.Time) {
 	f.Helper()
 	checked := 0
 	for _, s := range f.subject.All() {
-		object := f.isSubject(s)
-		if object == nil || len(object.GetConditions()) == 0 {
+		said := f.said(s)
+		if said == nil || len(said.conditions) == 0 {
 			continue
 		}
 		checked++
-		if f.fault.innocent && s.At.After(begun) && meta.IsStatusConditionTrue(object.GetConditions(), slipwayv1alpha1.ConditionDegraded) {
-			f.Errorf("nothing is wrong, and it says %+v", object.GetConditions())
+		if f.fault.innocent && s.At.After(begun) && meta.IsStatusConditionTrue(said.conditions, slipwayv1alpha1.ConditionDegraded) {
+			f.Errorf("nothing is wrong, and it says %+v", said.conditions)
 		}
-		if err := truth.Check(object); err != nil {
-			f.Errorf("a status was not true: %v\n%+v", err, object.GetConditions())
+		if err := said.check(); err != nil {
+			f.Errorf("a status was not true: %v\n%+v", err, said.conditions)
 		}
 	}
 	if checked == 0 {
 		f.Error("no status was seen: the test proves nothing")
 	}
-}
-
-func kindOf(object truth.Object) string {
-	if _, ok := object.(*slipwayv1alpha1.APIGateway); ok {
-		return "APIGateway"
-	}
-	return "WebApp"
 }
 
 // trouble is what a subject that is degraded for a reason says; more says what else.

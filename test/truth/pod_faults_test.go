@@ -3,6 +3,7 @@
 package truth
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -39,6 +40,27 @@ func podFaults() map[string]fault {
 			cause: creating(env("START_FAILURE", "no database at db:5432")), known: ended,
 			says: trouble(slipwayv1alpha1.ReasonCrashLoopBackOff, servesNobody), warns: slipwayv1alpha1.ReasonCrashLoopBackOff,
 			names: []string{`pod "shop-`, `container "app"`, "exit code 3", "no database at db:5432"},
+			mend:  restoring, good: rolledOut,
+		},
+		"a container that ends well, again and again": {
+			subject: theApp,
+			cause:   creating(func(_ *trial, s *slipwayv1alpha1.WebAppSpec) { s.Args = []string{"tree", "list", "/etc"} }),
+			known:   ended, still: restarted(2),
+			says:  trouble(slipwayv1alpha1.ReasonCrashLoopBackOff, servesNobody),
+			names: []string{`pod "shop-`, `container "app"`, "exit code 0"},
+			mend:  restoring, good: rolledOut,
+		},
+		"files in the place of a file of the image": {
+			subject: theApp,
+			prepare: func(f *trial) {
+				f.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "files"}, Data: map[string]string{"greeting": "hi"}})
+			},
+			cause: creating(func(_ *trial, s *slipwayv1alpha1.WebAppSpec) {
+				s.Files = []slipwayv1alpha1.FileSource{{MountPath: "/etc/passwd", ConfigMapRef: &slipwayv1alpha1.LocalReference{Name: "files"}}}
+			}),
+			known: startFails,
+			says:  trouble(slipwayv1alpha1.ReasonContainerStartError, servesNobody),
+			names: []string{`pod "shop-`, `container "app"`, `"/etc/passwd"`, "spec.files[0].mountPath", "not a directory"},
 			mend:  restoring, good: rolledOut,
 		},
 		"more memory than its limit": {
@@ -87,6 +109,11 @@ func podFaults() map[string]fault {
 	}
 }
 
+// restarted tells a pod whose container was started again so often.
+func restarted(times int32) func(client.Object) bool {
+	return container(func(c corev1.ContainerStatus) bool { return c.RestartCount >= times })
+}
+
 func startFails(o client.Object) bool {
 	return ended(o) || waits("RunContainerError", "CreateContainerError")(o)
 }
@@ -130,6 +157,17 @@ func imageFaults() map[string]fault {
 			}),
 			says:  trouble(slipwayv1alpha1.ReasonImagePullBackOff, servesNobody),
 			names: []string{`pod "shop-`, fmt.Sprintf("localhost:%d/shop:1", livetest.SilentPort), "registry does not answer"},
+			mend:  restoring, good: rolledOut,
+		},
+		"a registry that does not answer, for an image that sounds refused": {
+			// What a user has called an image is no answer of a registry.
+			subject: theApp, usual: true, known: pullFails,
+			cause: creating(func(f *trial, s *slipwayv1alpha1.WebAppSpec) {
+				f.Registry() // skips where there cannot be one
+				s.Image = fmt.Sprintf("localhost:%d/denied/forbidden/notfound:1", livetest.SilentPort)
+			}),
+			says:  trouble(slipwayv1alpha1.ReasonImagePullBackOff, servesNobody),
+			names: []string{`pod "shop-`, "denied/forbidden/notfound:1", "registry does not answer"},
 			mend:  restoring, good: rolledOut,
 		},
 		"an image that runs as root": {
@@ -179,6 +217,16 @@ func configFaults() map[string]fault {
 			},
 			good: rolledOut,
 		},
+		"an immutable ConfigMap that is made again with other content": {
+			subject: theApp, usual: true, lasts: true,
+			start: func(f *trial) { f.makeImmutable("one"); creating(usesFiles)(f) },
+			cause: func(f *trial) { f.makeImmutable("two") },
+			says: []claim{
+				{condition: slipwayv1alpha1.ConditionReady, status: metav1.ConditionFalse, reason: slipwayv1alpha1.ReasonImmutableReplaced, named: true}, serves,
+			},
+			names: []string{`ConfigMap "files"`, "spec.files[0].configMapRef", "immutable"},
+			mend:  func(f *trial) { f.makeImmutable("one") },
+		},
 		"a Secret that is deleted under a running application": {
 			subject: theApp, usual: true,
 			start: func(f *trial) { f.Create(secret("db", "PASSWORD")); creating(fromSecret("db", "PASSWORD"))(f) },
@@ -188,6 +236,34 @@ func configFaults() map[string]fault {
 			mend:  func(f *trial) { f.Create(secret("db", "PASSWORD")) },
 		},
 	}
+}
+
+func usesFiles(_ *trial, s *slipwayv1alpha1.WebAppSpec) {
+	s.Files = []slipwayv1alpha1.FileSource{{MountPath: "/etc/demo", ConfigMapRef: &slipwayv1alpha1.LocalReference{Name: "files"}}}
+}
+
+// makeImmutable makes a ConfigMap that is newer than every pod. Times of objects have seconds.
+func (f *trial) makeImmutable(content string) {
+	f.Helper()
+	newest := metav1.Time{}
+	for _, pod := range f.pods() {
+		if newest.Before(&pod.CreationTimestamp) {
+			newest = pod.CreationTimestamp
+		}
+	}
+	f.Eventually(func() error {
+		made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "files", Namespace: f.Namespace}, Immutable: ptr(true), Data: map[string]string{"greeting": content}}
+		if err := client.IgnoreNotFound(f.Cluster.Delete(f.Context(), made.DeepCopy())); err != nil {
+			return err
+		}
+		if err := f.Cluster.Create(f.Context(), made); err != nil {
+			return err
+		}
+		if !newest.Before(&made.CreationTimestamp) {
+			return errors.New("it is as old as a pod")
+		}
+		return nil
+	})
 }
 
 func fromSecret(name string, keys ...string) specEdit {

@@ -66,16 +66,6 @@ var without = []struct {
 		},
 	},
 	{
-		why:   "a kind, or a cause, that the table does not have yet: tests against a real API server bring it about",
-		tests: []string{"internal", "test/e2e"},
-		reasons: []string{
-			"ReasonAccessDenied", "ReasonAltered", "ReasonBackupNotFound", "ReasonDestinationNotFound", "ReasonExpressionFailed",
-			"ReasonImmutableReplaced", "ReasonKindNotFound", "ReasonPathNotFound", "ReasonPolicyInvalid", "ReasonPolicyTargetNotFound",
-			"ReasonPriorityClassNotFound", "ReasonRetrying", "ReasonRunFailed", "ReasonRunNotFound", "ReasonSourceNotFound",
-			"ReasonStorageClassNotFound", "ReasonTargetNotFound", "ReasonUnknownWebhook", "ReasonUnreachable", "ReasonWrongPassword",
-		},
-	},
-	{
 		why:   "it takes a server that fails, a node or an operator that is lost, or hours: tests against a real API server bring it about",
 		tests: []string{"internal", "cmd"},
 		reasons: []string{
@@ -97,8 +87,7 @@ var without = []struct {
 		reasons: []string{
 			"ReasonDestinationNotEmpty", "ReasonFileMissing", "ReasonLinkDiffers", "ReasonManifestDiffers",
 			"ReasonManifestMissing", "ReasonModeDiffers", "ReasonNotPermitted", "ReasonNothingRestored", "ReasonSnapshotDiffers",
-			"ReasonSnapshotStale", "ReasonSourceHasNoVolume", "ReasonTargetUnwritable",
-			"ReasonTooManyHosts", "ReasonVolumeInUse", "ReasonVolumeNotBound",
+			"ReasonSnapshotStale", "ReasonTargetUnwritable", "ReasonTooManyHosts", "ReasonVolumeInUse", "ReasonVolumeNotBound",
 		},
 	},
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,6 +58,39 @@ func ClaimSpec(size string) corev1.PersistentVolumeClaimSpec {
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}},
 	}
+}
+
+// Tree runs a command of the demo on a volume, and returns what it prints. See hack/demo/tree.go.
+func (f *Fixture) Tree(command, claim string) string {
+	f.Helper()
+	never, yes, no := int32(0), true, false
+	job := &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "tree-"},
+		Spec: batchv1.JobSpec{BackoffLimit: &never, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever,
+			SecurityContext: &corev1.PodSecurityContext{
+				RunAsNonRoot: &yes, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
+			Containers: []corev1.Container{{
+				Name: "tree", Image: f.Cluster.DemoImage, Args: []string{"tree", command, "/data"},
+				VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}},
+				SecurityContext: &corev1.SecurityContext{
+					AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+				},
+			}},
+			Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
+			}}},
+		}}},
+	}
+	f.Create(job)
+	f.Eventually(func() error {
+		if now := MustGet(f, job.Name, &batchv1.Job{}); now.Status.Succeeded != 1 {
+			return fmt.Errorf("tree %s %s: %+v", command, claim, now.Status)
+		}
+		return nil
+	})
+	return f.Kubectl("logs", "job/"+job.Name)
 }
 
 // StartRun makes a run of a Backup by hand.
