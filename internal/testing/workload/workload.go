@@ -251,7 +251,11 @@ func (c *Cluster) replicaSet(ctx context.Context, deployment *appsv1.Deployment)
 	last, _ := strconv.Atoi(deployment.Annotations[revisionAnnotation])
 	switch {
 	case apierrors.IsNotFound(err):
-		replicaSet = newReplicaSet(deployment, hash, last+1)
+		newest, err := c.newestRevision(ctx, deployment)
+		if err != nil {
+			return nil, err
+		}
+		replicaSet = newReplicaSet(deployment, hash, max(last, newest)+1)
 		if err := c.Client.Create(ctx, replicaSet); err != nil {
 			return nil, err
 		}
@@ -272,6 +276,20 @@ func (c *Cluster) replicaSet(ctx context.Context, deployment *appsv1.Deployment)
 		}
 	}
 	return replicaSet, nil
+}
+
+// newestRevision is the highest number of a ReplicaSet of a Deployment. The Deployment does not have it yet where an update of it
+// failed.
+func (c *Cluster) newestRevision(ctx context.Context, deployment *appsv1.Deployment) (newest int, err error) {
+	all := &appsv1.ReplicaSetList{}
+	if err := c.Client.List(ctx, all, client.InNamespace(deployment.Namespace), client.MatchingLabels(deployment.Spec.Selector.MatchLabels)); err != nil {
+		return 0, err
+	}
+	for i := range all.Items {
+		number, _ := strconv.Atoi(all.Items[i].Annotations[revisionAnnotation])
+		newest = max(newest, number)
+	}
+	return newest, nil
 }
 
 // collect is the garbage collector for what an earlier Deployment of the name had.
