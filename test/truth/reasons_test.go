@@ -73,7 +73,7 @@ var without = []struct {
 			"ReasonDeadlineExceeded", "ReasonDrillCommandFailed", "ReasonEvicted", "ReasonForbidden", "ReasonHalfRestored",
 			"ReasonHookInterrupted", "ReasonHookLeft", "ReasonHooksDisabled", "ReasonHostNotExposed", "ReasonInvalidCACertificates",
 			"ReasonKeyMissing", "ReasonLimitNotShared", "ReasonMassDeletion", "ReasonMountFailed", "ReasonMoverFailed",
-			"ReasonNamespaceTerminating", "ReasonNoCopy", "ReasonNoSpace", "ReasonNothingCompared", "ReasonOtherController",
+			"ReasonNoCopy", "ReasonNoSpace", "ReasonNothingCompared", "ReasonOtherController",
 			"ReasonParentNotFound", "ReasonParentNotWatched", "ReasonParentRefused", "ReasonPodFailed", "ReasonPodGone", "ReasonPodLost",
 			"ReasonPodPending", "ReasonPolicyConflicted", "ReasonPolicyNotEnforced", "ReasonPolicyTooManyHealthChecks",
 			"ReasonPortUnavailable", "ReasonProgressDeadlineExceeded", "ReasonProviderNotFetched", "ReasonReplicasNotReady",
@@ -81,6 +81,11 @@ var without = []struct {
 			"ReasonTargetBusy", "ReasonTemplateRefused", "ReasonTooMuchToTell", "ReasonVolumeResizeRefused", "ReasonVolumeSnapshotFailed",
 			"ReasonWrongRepository",
 		},
+	},
+	{
+		why:     "the monitor reads the kinds for rules every 10 s, and the containers of a workload are read once: not told within 2 s",
+		tests:   []string{"internal"},
+		reasons: []string{"ReasonContainerNotFound", "ReasonKindNotFound"},
 	},
 	{
 		why: "nothing causes it by that name yet",

@@ -52,7 +52,7 @@ func when(expression string) ruleEdit {
 func ruleFaults() map[string]fault {
 	return map[string]fault{
 		"a rule that fails for an object": {
-			subject: theRule, usual: true, prepare: creating(), cause: watching(when("object.spec.nothing == 'x'")),
+			subject: theRule, prepare: creating(), cause: watching(when("object.spec.nothing == 'x'")),
 			says: unready(slipwayv1alpha1.ReasonExpressionFailed,
 				claim{condition: slipwayv1alpha1.ConditionEvaluationFailed, status: metav1.ConditionTrue, reason: slipwayv1alpha1.ReasonExpressionFailed}),
 			names: []string{"WebApp", appName, "nothing"},
@@ -64,17 +64,8 @@ func ruleFaults() map[string]fault {
 				s.Outputs = &slipwayv1alpha1.MonitorOutputs{Webhooks: []string{"nobody"}}
 			}),
 			says:  unready(slipwayv1alpha1.ReasonUnknownWebhook, stalled),
-			names: []string{`"nobody"`, "spec.outputs.webhooks"},
+			names: []string{"nobody", "spec.outputs.webhooks"},
 			mend:  editingRule(func(s *slipwayv1alpha1.MonitorRuleSpec) { s.Outputs = nil }),
-		},
-		"a rule for a kind that there is not": {
-			subject: theRule, usual: true,
-			cause: watching(func(s *slipwayv1alpha1.MonitorRuleSpec) {
-				s.Kinds = []slipwayv1alpha1.MonitoredKind{{Group: "none.example.com", Kind: "Widget"}}
-			}),
-			says:  unready(slipwayv1alpha1.ReasonKindNotFound),
-			names: []string{"Widget", "none.example.com", "spec.kinds"},
-			mend:  editingRule(func(s *slipwayv1alpha1.MonitorRuleSpec) { s.Kinds[0].Group, s.Kinds[0].Kind = "slipway.dev", "WebApp" }),
 		},
 	}
 }

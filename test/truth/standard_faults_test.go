@@ -114,7 +114,7 @@ func standardFaults() map[string]fault {
 		"an HTTPRoute whose match an older one has": {
 			subject: theRoute, usual: true, start: routed, cause: becoming("/", appName), mend: becoming("/younger", appName),
 			says:  []claim{not(gateway.ConditionLive, gateway.ReasonOlderRouteFirst)},
-			names: []string{`HTTPRoute "older"`, "spec.rules[0]"},
+			names: []string{`HTTPRoute "older"`, "rules[0]"},
 		},
 		"an HTTPRoute to a Service that does not exist": {
 			subject: theRoute, start: routed, cause: becoming("/younger", "other"), mend: becoming("/younger", appName),

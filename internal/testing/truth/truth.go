@@ -46,6 +46,8 @@ func presentOf(object Object) []string {
 		return present
 	case *slipwayv1alpha1.BackupRun, *slipwayv1alpha1.Restore:
 		return []string{slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ConditionProgressing}
+	case *slipwayv1alpha1.MonitorRule:
+		return []string{slipwayv1alpha1.ConditionReady}
 	default:
 		return alwaysPresent
 	}
