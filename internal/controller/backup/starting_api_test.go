@@ -95,7 +95,7 @@ var askers = map[string]asker{
 		ask: func(f *fixture) *batchv1.Job {
 			f.backup(byRoot, func(b *slipwayv1alpha1.Backup) { b.Spec.RetentionPolicy = "30d" })
 			f.move(f.job(copying...), nil)
-			return f.job(mover.StepMaintain)
+			return f.job(keeping...)
 		},
 		told: ofBackup(func(b *slipwayv1alpha1.Backup) (string, string) {
 			c := meta.FindStatusCondition(b.Status.Conditions, slipwayv1alpha1.ConditionRetentionApplied)
