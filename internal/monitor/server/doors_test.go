@@ -213,7 +213,7 @@ func TestNobodyWaitsForAStatusThatTheDefinitionDoesNotHave(t *testing.T) {
 		}
 		one := get[api.Object](m, "user", api.Prefix+"object?kind=things.example.com&namespace=north&name=one").Health
 		all := get[api.HealthSummary](m, "user", api.Prefix+"health?limit=10").Objects
-		if one == nil || one.Reason != want || len(all) != 1 || all[0].Health.Reason != want {
+		if one == nil || one.Reason != want || len(all) != 1 || all[0].Reason != want {
 			t.Errorf("without a status %t: the object is %+v, and of all %+v", without, one, all)
 		}
 	}
