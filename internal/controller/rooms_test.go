@@ -110,7 +110,7 @@ func TestEveryPackageOfAKindHasTheSameFilesAndItsDocNamesThem(t *testing.T) {
 }
 
 func TestEveryKindIsKnownWhereverKindsAre(t *testing.T) {
-	cache, operator, metrics := read(t, "internal/operator/cache.go"), read(t, "internal/operator/operator.go"), read(t, "docs/metrics.md")
+	cache, operator, metrics := read(t, "internal/operator/cache.go"), read(t, "internal/operator/controllers.go"), read(t, "docs/metrics.md")
 	for _, room := range operated(t) {
 		t.Run(room, func(t *testing.T) {
 			in := func(path ...string) string { return read(t, append([]string{"internal/controller", room}, path...)...) }

@@ -18,6 +18,7 @@
 //	keep.go        removing old copies
 //	delete.go      deleting the repository with the Backup
 //	drill.go       drills: restoring the newest copy, and comparing it with the source
+//	drillclaims.go the volumes that a drill copies, and as whom their pods run
 //	drillplan.go   when drills are due (pure)
 //	status.go      the status
 //	metrics.go     the metrics
