@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
 	"github.com/slipway-dev/slipway/internal/kit"
+	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 )
 
@@ -126,7 +127,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	r.askPods(ctx, s)
 	r.listen(ctx, s)
-	s.looked, s.refusal = r.kit.LookAgain(ctx, s.gateway, s.workload(), false, &s.recheck)
+	going := outcome.Only(s.err, slipwayv1alpha1.ReasonNamespaceTerminating)
+	s.looked, s.refusal = r.kit.LookAgain(ctx, s.gateway, s.workload(), going, &s.recheck)
 	s.judgePods(r.kit.Clock.Now())
 	s.judgeRoutes()
 	return r.kit.Conclude(ctx, req.NamespacedName, s.err, &s.recheck, func() error {

@@ -349,7 +349,7 @@ func (s *scope) drillPassed() []metav1.Condition {
 		Type: slipwayv1alpha1.ConditionDrillPassed, Status: metav1.ConditionUnknown, Reason: slipwayv1alpha1.ReasonNoDrill, Message: "no drill has ended yet",
 	}
 	switch d := s.drill; {
-	case d.LastTime == nil && d.UnderWay() && !goesOn(d.Reason):
+	case d.LastTime == nil && d.UnderWay() && d.Reason != "" && !goesOn(d.Reason):
 		c.Reason, c.Message = d.Reason, "no drill has ended yet, and this one does not begin: "+d.Message
 	case d.LastTime == nil:
 	case d.UnderWay():

@@ -105,8 +105,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 
 	r.runHooks(s, now)
-	if s.err = r.kit.Namespaces.Check(ctx, s.run); s.err == nil {
-		s.err = r.prepare(ctx, s)
+	s.err = r.prepare(ctx, s)
+	if s.err == nil && s.job.UID == "" {
+		// A Job that there is may have made its copy.
+		s.err = r.kit.Namespaces.Check(ctx, s.run)
 	}
 	if s.err == nil {
 		s.err = r.wait(ctx, s, now)

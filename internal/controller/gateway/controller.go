@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
 	"github.com/slipway-dev/slipway/internal/gateway/revision"
 	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
@@ -133,7 +134,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	r.askPods(ctx, s)
 	r.listen(ctx, s)
-	s.looked, s.refusal = r.kit.LookAgain(ctx, s.gateway, s.workload(), false, &s.recheck)
+	going := outcome.Only(s.err, slipwayv1alpha1.ReasonNamespaceTerminating)
+	s.looked, s.refusal = r.kit.LookAgain(ctx, s.gateway, s.workload(), going, &s.recheck)
 	s.judgePods()
 	s.judgeRollout(r.kit.Clock.Now())
 	return r.kit.Conclude(ctx, req.NamespacedName, s.err, &s.recheck, func() error { return r.writeStatuses(ctx, s) })

@@ -70,8 +70,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 
 	now := r.kit.Clock.Now()
-	if s.err = r.kit.Namespaces.Check(ctx, s.restore); s.err == nil {
-		s.err = r.findUnlabelled(ctx, s)
+	s.err = r.findUnlabelled(ctx, s)
+	if s.err == nil && s.job.UID == "" {
+		s.err = r.kit.Namespaces.Check(ctx, s.restore)
 	}
 	if s.err == nil && s.job.UID == "" {
 		s.err = s.find()

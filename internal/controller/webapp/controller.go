@@ -88,7 +88,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if s.err == nil {
 		s.err = r.applyChildren(ctx, s)
 	}
-	s.looked, s.refusal = r.kit.LookAgain(ctx, s.app, s.workload(), s.app.Spec.Paused, &s.recheck)
+	going := outcome.Only(s.err, slipwayv1alpha1.ReasonNamespaceTerminating)
+	s.looked, s.refusal = r.kit.LookAgain(ctx, s.app, s.workload(), s.app.Spec.Paused || going, &s.recheck)
 	// One time for both: a verdict comes with what was heard for it.
 	now := r.kit.Clock.Now()
 	r.listen(ctx, s, now)

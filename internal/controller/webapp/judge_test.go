@@ -287,3 +287,54 @@ func TestARevisionIsGoodWhenAllItsPodsHaveBeenReadyForLong(t *testing.T) {
 		})
 	}
 }
+
+// Once a rollout was complete, the Deployment's controller does not say any more since when it is on its way.
+func TestARevisionThatServedIsLateOnlyWhenItsPodsAre(t *testing.T) {
+	complete := appsv1.DeploymentCondition{
+		Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: reasonNewReplicaSetAvailable, LastUpdateTime: metav1.Unix(20, 0),
+	}
+	pod := func(ready corev1.ConditionStatus, since int64, restarts int32) corev1.Pod {
+		return testPod("b", "new", corev1.PodStatus{
+			Phase:             corev1.PodRunning,
+			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: ready, LastTransitionTime: metav1.Unix(since, 0)}},
+			ContainerStatuses: []corev1.ContainerStatus{{Name: "app", RestartCount: restarts, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}},
+		})
+	}
+	made := func(second int64) corev1.Pod {
+		anew := pod(corev1.ConditionFalse, 0, 0)
+		anew.CreationTimestamp = metav1.Unix(second, 0)
+		return anew
+	}
+	during := complete
+	during.Reason = "ReplicaSetUpdated"
+	tests := map[string]struct {
+		pod     corev1.Pod
+		reached appsv1.DeploymentCondition
+		late    bool
+	}{
+		"a pod on a new node":                  {made(990), complete, false},
+		"a pod that is not ready for a moment": {pod(corev1.ConditionFalse, 990, 0), complete, false},
+		"a pod that is not ready for long":     {pod(corev1.ConditionFalse, 30, 0), complete, true},
+		"a pod that ends again and again":      {pod(corev1.ConditionFalse, 990, 7), complete, true},
+		"a clock that is ahead":                {pod(corev1.ConditionFalse, 2000, 0), complete, true},
+		"a rollout that was never complete":    {made(990), during, true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			two := int32(2)
+			s := crashing(func(s *scope) {
+				s.app.Spec.Replicas, s.deployment.Spec.Replicas = &two, &two
+				s.pods = []corev1.Pod{testPod("a", "new", pod(corev1.ConditionTrue, 20, 0).Status), tc.pod}
+				s.deployment.Status = appsv1.DeploymentStatus{
+					Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: 1, AvailableReplicas: 1, Conditions: []appsv1.DeploymentCondition{tc.reached},
+				}
+				s.replicaSets[0].Labels[appsv1.DefaultDeploymentUniqueLabelKey] = "new"
+				s.app.Status.Rollout = &slipwayv1alpha1.RolloutStatus{Revision: "new", StartTime: metav1.Unix(5, 0)}
+			})
+			s.judge(time.Unix(1000, 0))
+			if late := s.rollout.failed != nil; late != tc.late {
+				t.Errorf("failed: %+v, want %v", s.rollout.failed, tc.late)
+			}
+		})
+	}
+}

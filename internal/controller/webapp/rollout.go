@@ -184,16 +184,46 @@ func (s *scope) timeLeft(now time.Time) time.Duration {
 	return limit - now.Sub(s.lastProgress(now))
 }
 
-// lastProgress is when the rollout started, or when the Deployment's controller last
-// saw it get further.
+// lastProgress is when the rollout started, or when the Deployment's controller last saw it get further. Once it was complete,
+// that controller says nothing more: a pod that a node or an autoscaler brings anew is on its way since it was made, and one
+// that became ready or not ready for a moment since then.
 func (s *scope) lastProgress(now time.Time) time.Time {
-	last := s.startTime(now).Time
+	last, complete := s.startTime(now).Time, false
 	for _, c := range s.deployment.Status.Conditions {
 		if c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionTrue && c.LastUpdateTime.After(last) {
-			last = c.LastUpdateTime.Time
+			last, complete = c.LastUpdateTime.Time, c.Reason == reasonNewReplicaSetAvailable
+		}
+	}
+	if !complete {
+		return last
+	}
+	current, _ := s.workload().Split()
+	for _, pod := range current {
+		if at := turned(pod); at.After(last) && !at.After(now) {
+			last = at
 		}
 	}
 	return last
+}
+
+// reasonNewReplicaSetAvailable is what the Deployment's controller says of a complete rollout.
+const reasonNewReplicaSetAvailable = "NewReplicaSetAvailable"
+
+// turned is when a pod was made, or last became ready or not ready. One whose containers end and are started again makes no
+// progress with that.
+func turned(pod *corev1.Pod) time.Time {
+	at := pod.CreationTimestamp.Time
+	for i := range pod.Status.ContainerStatuses {
+		if pod.Status.ContainerStatuses[i].RestartCount > 0 {
+			return at
+		}
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady && c.LastTransitionTime.After(at) {
+			at = c.LastTransitionTime.Time
+		}
+	}
+	return at
 }
 
 // judgePods finds the trouble worth telling. A pod of a good revision that has not answered its

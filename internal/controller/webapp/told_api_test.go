@@ -51,8 +51,7 @@ func TestAnApplicationThatIsBeingDeletedSaysSo(t *testing.T) {
 	update(f, app, func(a *slipwayv1alpha1.WebApp) { a.Finalizers = nil })
 }
 
-// Nothing tells the operator that the namespace is going but the API server's refusal to
-// make something in it.
+// Nothing is made in a namespace that is going, not even what is missing.
 func TestANamespaceThatIsGoingIsAReason(t *testing.T) {
 	env.StartOperator(t, nil)
 	f := newFixture(t)
@@ -69,7 +68,7 @@ func TestANamespaceThatIsGoingIsAReason(t *testing.T) {
 		}
 		return fmt.Errorf("the Service is still there: %w", err)
 	})
-	f.says("Ready", metav1.ConditionFalse, slipwayv1alpha1.ReasonNamespaceTerminating, `Service "shop" cannot be made: its namespace is being deleted`)
+	f.says("Ready", metav1.ConditionFalse, slipwayv1alpha1.ReasonNamespaceTerminating, fmt.Sprintf("namespace %q is being deleted", f.namespace))
 	f.settle()
 }
 

@@ -19,7 +19,7 @@ func IsSilent(conn net.Conn) (silent bool) {
 	}
 	_ = control.Control(func(fd uintptr) {
 		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
-		silent = err == nil && max(info.Retransmits, info.Probes) >= maxUnanswered
+		silent = err == nil && max(info.Retransmits, info.Probes) >= maxUnanswered && info.Last_ack_recv >= minSilence
 	})
 	return silent
 }

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/time/rate"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,6 +54,8 @@ const (
 	minRetry      = 5 * time.Second
 	maxRetry      = 30 * time.Second
 	maxRetryLater = 5 * time.Minute
+	// retriesPerSecond and retriesAtOnce bound the retries of a whole cluster.
+	retriesPerSecond, retriesAtOnce = 2, 20
 )
 
 // retryPause is how long pods that have been refused for a time are not asked for again.
@@ -70,11 +73,13 @@ type Reader struct {
 	writer client.Writer
 	clock  clock.PassiveClock
 	known  *lru.Cache
+	// retries bounds how often pods are asked for again, of all Deployments together: one policy may refuse those of a whole cluster.
+	retries *rate.Limiter
 }
 
 // NewReader returns a Reader that has seen nothing yet.
 func NewReader(live client.Reader, writer client.Writer, clock clock.PassiveClock) *Reader {
-	return &Reader{live: live, writer: writer, clock: clock, known: lru.New(memory)}
+	return &Reader{live: live, writer: writer, clock: clock, known: lru.New(memory), retries: rate.NewLimiter(retriesPerSecond, retriesAtOnce)}
 }
 
 // known is what is remembered of the refusal of a Deployment.
@@ -179,6 +184,9 @@ func (r *Reader) retry(ctx context.Context, deployment *appsv1.Deployment, k *kn
 	}
 	if left := retryPause(last.Sub(k.since)) - now.Sub(last); left > 0 {
 		return left
+	}
+	if !r.retries.AllowN(now, 1) {
+		return minRetry
 	}
 	if err := r.wake(ctx, deployment, AnnotationRetried, now); err != nil {
 		log.FromContext(ctx).V(1).Info("The pods of a Deployment could not be asked for again", "error", err.Error())

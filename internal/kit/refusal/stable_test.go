@@ -149,6 +149,24 @@ func TestPodsAreAskedForAgain(t *testing.T) {
 	}
 }
 
+// One policy may refuse the pods of a whole cluster. They are asked for one after the other.
+func TestPodsOfManyDeploymentsAreNotAskedForAtOnce(t *testing.T) {
+	const deployments, pause, rounds = 200, 5 * time.Second, 20
+	f := watch(t, tooFree)
+	for range rounds {
+		f.clock.SetTime(f.clock.Now().Add(pause))
+		for i := range deployments {
+			w := refused(900)
+			w.Deployment.UID, w.Deployment.Status.Conditions[0].Message = types.UID(fmt.Sprint(i)), f.answer
+			f.reader.Look(f.Context(), types.NamespacedName{Namespace: "team", Name: fmt.Sprint(i)}, w)
+		}
+	}
+	most := retriesAtOnce + int(retriesPerSecond*pause.Seconds())*rounds
+	if n := len(f.retries); n < most/2 || n > most {
+		t.Errorf("pods were asked for %d times, want %d at most, and not much less", n, most)
+	}
+}
+
 // What refused is mended, too, when it has gone or says something else, before the first look or after it. The pods are woken
 // once. A LimitRange or a quota that changes in another way may be mended: that is tried once.
 func TestWhatHasGoneIsMended(t *testing.T) {

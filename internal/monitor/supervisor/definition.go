@@ -119,7 +119,9 @@ func readDefinition(object Object, packer *packer) (definition, error) {
 		content := sha256.Sum256(v.Schema.OpenAPIV3Schema)
 		one := servedVersion{name: v.Name, storage: v.Storage, schema: packer.pack(v.Schema.OpenAPIV3Schema)}
 		copy(one.content[:], content[:])
-		one.noStatus = hasNoStatus(v.Schema.OpenAPIV3Schema, v.Subresources.Status != nil, raw.Spec.PreserveUnknownFields)
+		if one.noStatus = hasNoStatus(v.Schema.OpenAPIV3Schema, v.Subresources.Status != nil, raw.Spec.PreserveUnknownFields); one.noStatus {
+			one.content[0] ^= 1 // it is read from more than the schema, and counts as a change of that
+		}
 		read.versions = append(read.versions, one)
 	}
 	if !isName(read.group) || !isName(read.resource) {
