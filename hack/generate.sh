@@ -113,7 +113,7 @@ crds() {
   mkdir -p "$tmp/crd"
   "$controller_gen" crd:headerFile=/dev/null paths=./api/... output:crd:dir="$tmp/crd"
   # The pattern of an amount would be told as a regular expression. In its place stands a rule that says in a sentence what an
-  # amount is, unless there is one already.
+  # amount is, unless there is one already. Kubernetes takes a unit alone for 0, so it has to begin with less than a letter.
   local file
   for file in "$tmp"/crd/*.yaml; do
     awk '
@@ -125,7 +125,7 @@ crds() {
           pad = substr(held, 1, RLENGTH)
           print pad "x-kubernetes-validations:"
           print pad "- message: it must be a number, or one with a unit, such as 500m for cpu, and 64Mi, 10Gi or 10G for memory"
-          print pad "  rule: type(self) == int || isQuantity(self)"
+          print pad "  rule: type(self) == int || isQuantity(self) && self < '"'"':'"'"'"
         }
         held = ""
       }

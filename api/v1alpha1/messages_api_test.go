@@ -38,6 +38,8 @@ func TestAMistakeIsToldInASentenceThatNamesTheField(t *testing.T) {
 	}{
 		"cpu of a WebApp":            {"WebApp", app + "resources: {requests: {cpu: 50x}}", []string{"spec.resources.requests[cpu]: ", amount}},
 		"memory of a WebApp":         {"WebApp", app + "resources: {requests: {memory: 1Gi}, limits: {memory: 10GB}}", []string{"spec.resources.limits[memory]: ", amount}},
+		"a unit alone":               {"WebApp", app + "resources: {requests: {memory: Mi}}", []string{"spec.resources.requests[memory]: ", amount}},
+		"a unit alone, of a mover":   {"Backup", backup + "mover: {resources: {limits: {cpu: m}}}", []string{"spec.mover.resources.limits[cpu]: ", amount}},
 		"no amount":                  {"WebApp", app + "resources: {requests: {memory: ''}}", []string{"spec.resources.requests[memory]: ", amount}},
 		"a negative number":          {"WebApp", app + "resources: {requests: {memory: -1}}", []string{"spec.resources.requests.memory must not be negative"}},
 		"a part of a byte":           {"WebApp", app + "resources: {requests: {memory: 100m}}", []string{"spec.resources.requests.memory must be a whole number of bytes"}},

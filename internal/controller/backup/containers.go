@@ -17,23 +17,27 @@ import (
 	"github.com/slipway-dev/slipway/internal/mover"
 )
 
-// container is one that a spec names, and the field that does.
-type container struct{ name, field string }
+// container is one that a spec names, and the field that does. A hook runs in a pod as it is, so an admission webhook may have added
+// its container.
+type container struct {
+	name, field string
+	hook        bool
+}
 
 // containersOf are the containers that a Backup names.
 func containersOf(spec *slipwayv1alpha1.BackupSpec) []container {
 	var list []container
 	if spec.Dump != nil && spec.Dump.Container != "" {
-		list = append(list, container{spec.Dump.Container, "spec.dump.container"})
+		list = append(list, container{spec.Dump.Container, "spec.dump.container", false})
 	}
 	if spec.Hooks == nil {
 		return list
 	}
 	if before := spec.Hooks.Before; before != nil && before.Container != "" {
-		list = append(list, container{before.Container, "spec.hooks.before.container"})
+		list = append(list, container{before.Container, "spec.hooks.before.container", true})
 	}
 	if after := spec.Hooks.After; after != nil && after.Container != "" {
-		list = append(list, container{after.Container, "spec.hooks.after.container"})
+		list = append(list, container{after.Container, "spec.hooks.after.container", true})
 	}
 	return list
 }
@@ -49,6 +53,7 @@ type templates struct {
 type template struct {
 	generation int64
 	containers []string
+	labels     map[string]string
 }
 
 // missingContainers are the containers that the template of a workload does not have. Of a claim nobody knows which pods will use
@@ -72,27 +77,52 @@ func (r *Reconciler) missingContainers(ctx context.Context, backup *slipwayv1alp
 	}
 	var all []*outcome.Error
 	for _, c := range wanted {
-		if !slices.Contains(has, c.name) {
+		if slices.Contains(has.containers, c.name) {
+			continue
+		}
+		added, err := r.isAdded(ctx, backup.Namespace, has, c)
+		if err != nil {
+			return nil, outcome.Classify("the pods of "+workload.called, err)
+		}
+		if !added {
 			all = append(all, outcome.Waitingf(0, slipwayv1alpha1.ReasonContainerNotFound, "%s has no container %q (%s)", workload.called, c.name, c.field))
 		}
 	}
 	return all, nil
 }
 
-func (t *templates) containers(ctx context.Context, workload *metav1.PartialObjectMetadata) ([]string, error) {
+// mostPods is how many pods of a workload are looked at for a container that its template does not have.
+const mostPods = 20
+
+// isAdded tells that pods have the container of a hook that their template does not have.
+func (r *Reconciler) isAdded(ctx context.Context, namespace string, of template, c container) (bool, error) {
+	if !c.hook || len(of.labels) == 0 {
+		return false, nil
+	}
+	pods := &corev1.PodList{}
+	if err := r.kit.Live.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels(of.labels), client.Limit(mostPods)); err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool {
+		return slices.ContainsFunc(pod.Spec.Containers, func(its corev1.Container) bool { return its.Name == c.name })
+	}), nil
+}
+
+func (t *templates) containers(ctx context.Context, workload *metav1.PartialObjectMetadata) (template, error) {
 	if known, ok := t.known.Get(workload.UID); ok && known.(template).generation == workload.Generation {
-		return known.(template).containers, nil
+		return known.(template), nil
 	}
 	read, err := t.read(ctx, workload.Kind, client.ObjectKeyFromObject(workload))
 	if err != nil {
-		return nil, err
+		return template{}, err
 	}
 	names := make([]string, 0, len(read.Spec.Containers))
 	for i := range read.Spec.Containers {
 		names = append(names, read.Spec.Containers[i].Name)
 	}
-	t.known.Add(workload.UID, template{workload.Generation, names})
-	return names, nil
+	has := template{workload.Generation, names, read.Labels}
+	t.known.Add(workload.UID, has)
+	return has, nil
 }
 
 func (t *templates) read(ctx context.Context, kind string, name types.NamespacedName) (corev1.PodTemplateSpec, error) {

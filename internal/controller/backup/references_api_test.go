@@ -249,6 +249,26 @@ func TestWhatABackupNamesIsLookedForWhenItIsNamed(t *testing.T) {
 	}
 }
 
+// A hook runs in a pod, so a container that an admission webhook has added to that is none that is missing.
+func TestTheContainerOfAHookMayBeAddedByAWebhook(t *testing.T) {
+	env.StartOperatorWith(t, func(_ *rest.Config, options *operator.Options) { options.BackupHooks = true })
+	f := newFixture(t)
+	f.create(statefulSetNamed(f, "db"))
+	_, pods := template()
+	pods.Spec.Containers = append(pods.Spec.Containers, corev1.Container{Name: "sidecar", Image: "agent"})
+	pod := &corev1.Pod{ObjectMeta: f.named("db-0"), Spec: pods.Spec}
+	pod.Labels = pods.Labels
+	f.create(pod)
+	f.backup(func(b *slipwayv1alpha1.Backup) {
+		b.Spec.Schedule, b.Spec.Source = "0 2 * * *", "statefulset/db"
+		hook := slipwayv1alpha1.BackupHook{Container: "sidecar", Command: []string{"hold"}}
+		b.Spec.Hooks = &slipwayv1alpha1.BackupHooks{Before: &slipwayv1alpha1.BackupBeforeHook{BackupHook: hook}, After: &hook}
+	})
+	f.wait(func(b *slipwayv1alpha1.Backup) error {
+		return has(b, slipwayv1alpha1.ConditionReady, metav1.ConditionTrue, slipwayv1alpha1.ReasonNoRun)
+	})
+}
+
 // The kubelet starts a pod without the Secrets that only help to pull its images, and says nothing.
 func TestABackupNeedsNoSecretToPullImagesAndTellsThatThereIsNone(t *testing.T) {
 	env.StartOperator(t, nil)
