@@ -95,7 +95,7 @@ func backupFaults() map[string]fault {
 			},
 		},
 		"a Backup without the Secret of its bucket": {
-			subject: theBackup, usual: true,
+			subject: theBackup,
 			prepare: func(f *trial) { f.Claim(dataName, "", dataSize) }, cause: backingUp(),
 			says:  unready(slipwayv1alpha1.ReasonSecretNotFound),
 			names: []string{`Secret "slipway-backup"`, "spec.credentials"},
@@ -272,7 +272,7 @@ func restoreFaults() map[string]fault {
 	target := slipwayv1alpha1.RestoreTarget{Claim: dataName}
 	return map[string]fault{
 		"a Restore of a Backup that does not exist": {
-			subject: theRestore, usual: true,
+			subject: theRestore,
 			prepare: func(f *trial) { f.Claim(dataName, "", dataSize) },
 			cause:   restoring(slipwayv1alpha1.RestoreSpec{Backup: &slipwayv1alpha1.LocalReference{Name: "none"}, Target: target}),
 			says:    unready(slipwayv1alpha1.ReasonBackupNotFound),

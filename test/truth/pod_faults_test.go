@@ -218,7 +218,7 @@ func configFaults() map[string]fault {
 			good: rolledOut,
 		},
 		"an immutable ConfigMap that is made again with other content": {
-			subject: theApp, usual: true, lasts: true,
+			subject: theApp, lasts: true,
 			start: func(f *trial) { f.makeImmutable("one"); creating(usesFiles)(f) },
 			cause: func(f *trial) { f.makeImmutable("two") },
 			says: []claim{

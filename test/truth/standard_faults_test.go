@@ -122,7 +122,7 @@ func standardFaults() map[string]fault {
 			names: []string{`Service "other"`, "spec.rules[0].backendRefs[0]"},
 		},
 		"a listener whose certificate is deleted": {
-			subject: theFront, usual: true, start: fronted(true),
+			subject: theFront, start: fronted(true),
 			cause: func(f *trial) { f.Delete(secret("tls", "")) }, mend: func(f *trial) { f.Create(f.tls("tls", frontHost)) },
 			says: []claim{
 				not(string(gatewayv1.ListenerConditionResolvedRefs), string(gatewayv1.ListenerReasonInvalidCertificateRef)),
