@@ -354,13 +354,13 @@ func TestARevisionBecomesTheLastGoodOneWhenItsPodsHaveBeenReadyForLong(t *testin
 			operator := env.StartOperator(t, nil, f.namespace)
 			app := f.running()
 			start := time.Now()
-			f.rollOutNow(app, "registry.example.com/shop:2", 3)
+			f.rollOutNow(app, "registry.example.com/shop:2", 6)
 			if restart {
 				operator.Stop(t)
 				env.StartOperator(t, nil, f.namespace)
 			}
 			f.wait(isLastGood)
-			if took := time.Since(start); took < 3*time.Second {
+			if took := time.Since(start); took < 6*time.Second {
 				t.Errorf("the revision is good after %v", took)
 			}
 		})
