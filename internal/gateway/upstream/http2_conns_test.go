@@ -5,8 +5,10 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/netip"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -334,5 +336,45 @@ func TestWideWindowsAreGivenBack(t *testing.T) {
 		if taken := s.windows.taken.Taken(); taken != 0 || (err != nil && errors.Is(err, context.Canceled)) {
 			t.Errorf("%s: %d are taken, %v", name, taken, err)
 		}
+	}
+}
+
+// A connection may have served other requests, and have ended, before the request that began to open it gets to run. The endpoint was
+// reached, so that is no failure to connect.
+func TestARequestWhoseConnectionOthersHaveUsedUpOpensAnother(t *testing.T) {
+	b := http2Backend(t, echoing)
+	s := serving(t, Options{}, b)
+	conns := (*s.endpoints.Load())[0].http2.(*http2Transport).conns[wide]
+	spent, err := conns.get(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conns.put(spent, false, false)
+	if !spent.wire.ended() {
+		t.Fatal("the connection is open, so nothing is shown")
+	}
+	connect, began := conns.connect, make(chan struct{})
+	conns.connect = func(ctx context.Context) (net.Conn, *http2Place, error) {
+		conns.connect = connect
+		close(began)
+		runtime.Goexit() // the test opens it
+		return nil, nil, nil
+	}
+	wait := make(chan error, 1)
+	go func() {
+		c, err := conns.get(t.Context(), 0)
+		if err == nil {
+			conns.put(c, false, true)
+		}
+		wait <- err
+	}()
+	<-began
+	conns.mu.Lock()
+	d := conns.dialing
+	conns.dialing, d.conn = nil, spent
+	close(d.done)
+	conns.mu.Unlock()
+	if err := <-wait; err != nil {
+		t.Error(err)
 	}
 }
