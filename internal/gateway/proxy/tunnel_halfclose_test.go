@@ -12,8 +12,9 @@ import (
 )
 
 // upgraded is a backend that switches the protocol. Then it sends what it got once the client's side has ended, and ends its own; on
-// /first it ends its own side first.
-func upgraded(t *testing.T) string {
+// /first it ends its own side first, and returns on a channel what came then.
+func upgraded(t *testing.T) (address string, came <-chan string) {
+	later := make(chan string, 1)
 	return serve(t, func(w http.ResponseWriter, r *http.Request) {
 		raw, buffered, err := http.NewResponseController(w).Hijack()
 		if err != nil {
@@ -28,18 +29,19 @@ func upgraded(t *testing.T) string {
 			_ = raw.(*net.TCPConn).CloseWrite()
 		}
 		got, err := io.ReadAll(buffered)
-		if r.URL.Path != "/first" {
-			_, _ = fmt.Fprintf(raw, "got %s, %v", got, err)
-		} else if string(got) != "later" || err != nil {
-			t.Errorf("the backend got %q, %v", got, err)
+		if r.URL.Path == "/first" {
+			later <- fmt.Sprintf("%s, %v", got, err)
+			return
 		}
-	})
+		_, _ = fmt.Fprintf(raw, "got %s, %v", got, err)
+	}), later
 }
 
 // Each side of an upgraded connection ends for itself, with TLS and without.
 func TestEachSideOfAnUpgradedConnectionEndsForItself(t *testing.T) {
 	g, _, _, address := startIdentified(t, nil)
-	g.handler.Set(Config{Table: compile(t, toApp, nil, upgraded(t))})
+	backend, came := upgraded(t)
+	g.handler.Set(Config{Table: compile(t, toApp, nil, backend)})
 	for port, version := range map[string]uint16{"HTTP": 0, "TLS 1.2": tls.VersionTLS12, "TLS 1.3": tls.VersionTLS13} {
 		to := g.address
 		if version != 0 {
@@ -82,6 +84,9 @@ func TestEachSideOfAnUpgradedConnectionEndsForItself(t *testing.T) {
 				_ = secure.CloseWrite()
 			}
 			_ = plain.CloseWrite()
+			if got := <-came; got != "later, <nil>" { // before the test ends, and the gateway with it
+				t.Errorf("the backend got %s", got)
+			}
 		})
 	}
 }
