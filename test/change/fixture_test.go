@@ -116,9 +116,10 @@ func (r *run) start() {
 	service := &corev1.Service{}
 	r.must(cluster.Get(r.Context(), r.key(r.front.deployment(r)), service))
 	r.address = service.Spec.ClusterIP
-	for _, scheme := range []string{"http", "https"} {
+	r.settled() // no backend is without a pod that is ready
+	for _, url := range []string{"http://" + host + "/web/", "https://" + host + "/web/", "http://" + host + "/abrupt/get"} {
 		r.eventually(func() error {
-			_, err := r.get(scheme, "/web/") //nolint:bodyclose,nolintlint // found now and then: it is closed by get
+			_, err := r.getAt(url) //nolint:bodyclose,nolintlint // found now and then: it is closed by getAt
 			return err
 		})
 	}
