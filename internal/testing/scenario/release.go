@@ -200,7 +200,7 @@ func (b *Bench) PlayUpgrade(t testing.TB, kind Kind, release *Release) error {
 	if err := r.load(release); err != nil {
 		return err
 	}
-	if err := r.settleAlone(release.Stated); err != nil {
+	if err := r.settleAlone(append(slices.Clone(release.Declared), release.Stated...)); err != nil {
 		return err
 	}
 	before := r.Recorder.State(r.namespace)
@@ -280,9 +280,9 @@ func replaced(steps []Step, texts *strings.Replacer) ([]Step, error) {
 	return all, err
 }
 
-// settleAlone waits until the recorder has seen everything, and at least what was stated: on a busy machine one kind may be seen
+// settleAlone waits until the recorder has seen everything, and at least what was made: on a busy machine one kind may be seen
 // much later than the others.
-func (r *run) settleAlone(stated []Step) error {
+func (r *run) settleAlone(made []Step) error {
 	last, since := -1, time.Now()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -290,7 +290,7 @@ func (r *run) settleAlone(stated []Step) error {
 		if now := r.activity(); now != last {
 			last, since = now, time.Now()
 		}
-		if last > 0 && time.Since(since) > idle && r.sees(stated) {
+		if last > 0 && time.Since(since) > idle && r.sees(made) {
 			return nil
 		}
 		select {
@@ -301,12 +301,15 @@ func (r *run) settleAlone(stated []Step) error {
 	}
 }
 
-// sees tells whether the recorder has seen what was stated.
-func (r *run) sees(stated []Step) bool {
+// sees tells whether the recorder has seen what was made, of the kinds that it sees.
+func (r *run) sees(made []Step) bool {
 	seen := r.Recorder.State(r.namespace)
-	for _, step := range stated {
+	for _, step := range made {
 		object, err := r.placed(step.Apply)
-		if err != nil || seen[called(object.GetKind(), object)] == nil {
+		if err != nil {
+			return false
+		}
+		if r.Recorder.Sees(r.namespace, object.GroupVersionKind()) && seen[called(object.GetKind(), object)] == nil {
 			return false
 		}
 	}
