@@ -58,7 +58,7 @@ func TestHostileSchemas(t *testing.T) {
 	for name, props := range map[string]*apiextensionsv1.JSONSchemaProps{"deep": deep, "wide": wide, "a cycle": cycle, "branches": branches} {
 		start := time.Now()
 		s := change.NewSchema(props)
-		if took := time.Since(start); took > 20*time.Second {
+		if took := time.Since(start); took > time.Minute {
 			t.Errorf("%s: %v", name, took)
 		}
 		t.Logf("%s: %v", name, time.Since(start))

@@ -304,7 +304,7 @@ func TestPodsThatAnswerAnythingHurtNoOtherNamespace(t *testing.T) {
 		answer := follower.Answer(evil, types.UID(strconv.Itoa(i)))
 		t.Logf("%-45s state %d %s", one.name, answer.State, answer.Detail)
 	}
-	const enough = 100 * time.Millisecond // nobody notices less, and the machine may have other work
+	const enough = time.Second // far less than any pod may take to answer, and the machine may have other work
 	for _, r := range []round{first, beside} {
 		if r.median > max(2*alone.median, enough) {
 			t.Errorf("a change of the good gateway is known after %v, alone after %v", r.median, alone.median)
@@ -313,8 +313,8 @@ func TestPodsThatAnswerAnythingHurtNoOtherNamespace(t *testing.T) {
 			t.Errorf("the hostile pods take %d MiB of memory, want at most 64", more>>20)
 		}
 	}
-	if more := beside.processor - alone.processor; more > 0.2 {
-		t.Errorf("the hostile pods take %.2f cores, want at most 0.20", more)
+	if more := beside.processor - alone.processor; more > 0.5 { // a quiet machine takes 0.1 to 0.2, with the race detector
+		t.Errorf("the hostile pods take %.2f cores, want at most 0.50", more)
 	}
 	if limit := float64(len(pods)); perSecond > limit {
 		t.Errorf("%.0f changes are told in a second, want at most %.0f", perSecond, limit)
