@@ -124,7 +124,7 @@ func (p *http2Conns) get(ctx context.Context, wait time.Duration) (*http2Conn, e
 		case errors.Is(d.err, errTooManyConnections) && isOwn(ctx) && !d.own: // its own has no such limit
 		case d.err != nil:
 			return nil, d.err
-		case began && p.endedUnused(d.conn):
+		case began && p.endedByEndpoint(d.conn):
 			return nil, fmt.Errorf("%w: %w", errDial, d.conn.wire.cause())
 		}
 		opened = d.conn
@@ -191,11 +191,12 @@ func (p *http2Conns) reserve() *http2Conn {
 	return nil
 }
 
-// endedUnused reports whether a connection has ended before any request had it. If one had, the endpoint was reached.
-func (p *http2Conns) endedUnused(c *http2Conn) bool {
+// endedByEndpoint reports whether the endpoint has ended a connection before any request had it. If one had, the endpoint was
+// reached, and what the gateway closes itself says nothing about the endpoint.
+func (p *http2Conns) endedByEndpoint(c *http2Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return c.wire.ended() && !c.used
+	return c.wire.ended() && !c.used && !errors.Is(c.wire.cause(), net.ErrClosed)
 }
 
 // refusesAll reports whether the endpoint takes no requests on the connection any more, not even one when it has none.

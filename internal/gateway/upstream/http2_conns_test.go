@@ -339,42 +339,45 @@ func TestWideWindowsAreGivenBack(t *testing.T) {
 	}
 }
 
-// A connection may have served other requests, and have ended, before the request that began to open it gets to run. The endpoint was
-// reached, so that is no failure to connect.
-func TestARequestWhoseConnectionOthersHaveUsedUpOpensAnother(t *testing.T) {
-	b := http2Backend(t, echoing)
-	s := serving(t, Options{}, b)
-	conns := (*s.endpoints.Load())[0].http2.(*http2Transport).conns[wide]
-	spent, err := conns.get(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conns.put(spent, false, false)
-	if !spent.wire.ended() {
-		t.Fatal("the connection is open, so nothing is shown")
-	}
-	connect, began := conns.connect, make(chan struct{})
-	conns.connect = func(ctx context.Context) (net.Conn, *http2Place, error) {
-		conns.connect = connect
-		close(began)
-		runtime.Goexit() // the test opens it
-		return nil, nil, nil
-	}
-	wait := make(chan error, 1)
-	go func() {
-		c, err := conns.get(t.Context(), 0)
-		if err == nil {
-			conns.put(c, false, true)
-		}
-		wait <- err
-	}()
-	<-began
-	conns.mu.Lock()
-	d := conns.dialing
-	conns.dialing, d.conn = nil, spent
-	close(d.done)
-	conns.mu.Unlock()
-	if err := <-wait; err != nil {
-		t.Error(err)
+// What ends a connection before the request that began to open it gets to run: other requests that have used it up, or the gateway, which
+// closes idle connections. The endpoint was reached, so that is no failure to connect.
+func TestARequestWhoseConnectionTheGatewayHasClosedOpensAnother(t *testing.T) {
+	for name, used := range map[string]bool{"others have used it up": true, "nobody has used it": false} {
+		t.Run(name, func(t *testing.T) {
+			s := serving(t, Options{}, http2Backend(t, echoing))
+			conns := (*s.endpoints.Load())[0].http2.(*http2Transport).conns[wide]
+			spent, err := conns.get(t.Context(), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			conns.put(spent, false, false)
+			if !spent.wire.ended() {
+				t.Fatal("the connection is open, so nothing is shown")
+			}
+			connect, began := conns.connect, make(chan struct{})
+			conns.connect = func(context.Context) (net.Conn, *http2Place, error) {
+				conns.connect = connect
+				close(began)
+				runtime.Goexit() // the test opens it
+				return nil, nil, nil
+			}
+			wait := make(chan error, 1)
+			go func() {
+				c, err := conns.get(t.Context(), 0)
+				if err == nil {
+					conns.put(c, false, true)
+				}
+				wait <- err
+			}()
+			<-began
+			conns.mu.Lock()
+			d := conns.dialing
+			conns.dialing, d.conn, spent.used = nil, spent, used
+			close(d.done)
+			conns.mu.Unlock()
+			if err := <-wait; err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
