@@ -218,6 +218,21 @@ func used(t *testing.T) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
+// reading is the processor time of reading 1 MiB of answers on this machine. A namespace may have so much read in a second.
+func reading(t *testing.T, size revision.Size) time.Duration {
+	t.Helper()
+	var body bytes.Buffer
+	document(&body, 1, `"problems":[`+strings.Repeat(`{"reason":"A"},`, 5000)+`{"reason":"A"}]`)
+	if _, err := revision.Read(body.Bytes(), size); err != nil {
+		t.Fatal(err)
+	}
+	start, read := used(t), 0
+	for ; read < 4<<20; read += body.Len() {
+		_, _ = revision.Read(body.Bytes(), size)
+	}
+	return (used(t) - start) * (1 << 20) / time.Duration(read)
+}
+
 // round is what some changes of the good gateway took to be known, and what the operator used meanwhile.
 type round struct {
 	median, slowest time.Duration
@@ -283,7 +298,7 @@ func TestPodsThatAnswerAnythingHurtNoOtherNamespace(t *testing.T) {
 	small := revision.Size{Routes: 1000, Objects: 2}
 	follower.Follow(t.Context(), types.NamespacedName{Namespace: "good", Name: "edge"}, small, []replica.Pod{{UID: "good", IP: "127.0.0.1"}})
 	<-heard.good
-	alone := watchGood(t, board, heard, 4)
+	alone, perMiB := watchGood(t, board, heard, 4), reading(t, small)
 
 	startHostilePods(t, port)
 	var pods []replica.Pod
@@ -304,7 +319,7 @@ func TestPodsThatAnswerAnythingHurtNoOtherNamespace(t *testing.T) {
 		answer := follower.Answer(evil, types.UID(strconv.Itoa(i)))
 		t.Logf("%-45s state %d %s", one.name, answer.State, answer.Detail)
 	}
-	const enough = time.Second // far less than any pod may take to answer, and the machine may have other work
+	const enough = replica.Patience / 2 // so nobody waits for a pod that says nothing; a busy machine alone takes some of it
 	for _, r := range []round{first, beside} {
 		if r.median > max(2*alone.median, enough) {
 			t.Errorf("a change of the good gateway is known after %v, alone after %v", r.median, alone.median)
@@ -313,8 +328,10 @@ func TestPodsThatAnswerAnythingHurtNoOtherNamespace(t *testing.T) {
 			t.Errorf("the hostile pods take %d MiB of memory, want at most 64", more>>20)
 		}
 	}
-	if more := beside.processor - alone.processor; more > 0.5 { // a quiet machine takes 0.1 to 0.2, with the race detector
-		t.Errorf("the hostile pods take %.2f cores, want at most 0.50", more)
+	most := 2 * perMiB.Seconds() // the answers are 1 MiB a second, and the rest is for questions
+	t.Logf("processor:  to read 1 MiB takes %v", perMiB)
+	if more := beside.processor - alone.processor; more > most {
+		t.Errorf("the hostile pods take %.2f cores, want at most %.2f", more, most)
 	}
 	if limit := float64(len(pods)); perSecond > limit {
 		t.Errorf("%.0f changes are told in a second, want at most %.0f", perSecond, limit)
