@@ -146,20 +146,19 @@ crds() {
 }
 
 # operator_packages prints what has the rights of the operator, as paths of Go packages: all but what the monitor runs, whose
-# rights are in config/monitor. With an argument: all but the controllers, too.
+# rights are in config/monitor. With an argument: all but the controllers and what is run for the monitor alone, too.
 operator_packages() {
   local folder
   for folder in internal/*/; do
     case $folder in
       internal/controller/ | internal/monitor/) ;;
+      internal/operator/) echo "paths=./internal/operator" ;;
       *) echo "paths=./$folder..." ;;
     esac
   done
   if [[ -n ${1:-} ]]; then return; fi
-  echo 'paths=./internal/monitor/kindrole/...'
-  for folder in internal/controller/*/; do
-    if [[ $folder != internal/controller/monitorrule/ ]]; then echo "paths=./$folder..."; fi
-  done
+  echo 'paths=./internal/operator/kindrole/...'
+  for folder in internal/controller/*/; do echo "paths=./$folder..."; done
 }
 
 rbac() {
@@ -188,11 +187,11 @@ chart() {
   local controller name version others gateway_api
   for controller in internal/controller/*/; do
     name=$(basename "$controller")
-    if [[ $name != monitorrule ]]; then rules_of "$name" "paths=./$controller..."; fi
+    if [[ -f $controller/controller.go ]]; then rules_of "$name" "paths=./$controller..."; fi
   done
   mapfile -t others < <(operator_packages rest)
   rules_of operator "${others[@]}"
-  rules_of monitorkinds paths=./internal/monitor/kindrole/...
+  rules_of monitorkinds paths=./internal/operator/kindrole/...
   go mod download sigs.k8s.io/gateway-api
   gateway_api=$(go list -m -f '{{.Dir}}' sigs.k8s.io/gateway-api)
   go run ./hack/chart -rules "$tmp/rules" -gateway-api "$gateway_api/config/crd"

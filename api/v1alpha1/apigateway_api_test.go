@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/gateway/routes"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
@@ -135,7 +135,7 @@ func TestEveryFieldOfAnAPIGatewayCanBeUsed(t *testing.T) {
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
 				t.Fatal(err)
 			}
-			_, problems := routes.Compile(routes.Input{Routes: typed.Spec.Routes, HealthChecks: typed.Spec.HealthChecks})
+			_, problems := apigateway.Compile(apigateway.Input{Routes: typed.Spec.Routes, HealthChecks: typed.Spec.HealthChecks})
 			for _, problem := range problems {
 				if problem.Reason == slipwayv1alpha1.ReasonInvalid || problem.Reason == slipwayv1alpha1.ReasonInvalidRoute || problem.Reason == slipwayv1alpha1.ReasonInvalidRegex {
 					t.Errorf("the API server accepts what the gateway does not: %s", problem.Message)

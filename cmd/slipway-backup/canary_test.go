@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/slipway-dev/slipway/internal/mover"
+	"github.com/slipway-dev/slipway/internal/backup/mover"
 	"github.com/slipway-dev/slipway/internal/testing/canary"
 	"github.com/slipway-dev/slipway/internal/testing/lockedbuffer"
 )

@@ -6,21 +6,21 @@ import (
 	"slices"
 	"time"
 
-	"github.com/slipway-dev/slipway/internal/mover"
-	"github.com/slipway-dev/slipway/internal/repository"
+	"github.com/slipway-dev/slipway/internal/backup/engine"
+	"github.com/slipway-dev/slipway/internal/backup/mover"
 	"github.com/slipway-dev/slipway/internal/schedule"
 )
 
 // latest returns the ID of the newest verified snapshot that a restore asks for.
-func latest(all []repository.Snapshot, c mover.Restore) (string, error) {
-	refuse := func(kind repository.Kind, text string) (string, error) {
-		return "", &repository.Error{Kind: kind, Doing: "find the snapshot to restore", Err: errors.New(text)}
+func latest(all []engine.Snapshot, c mover.Restore) (string, error) {
+	refuse := func(kind engine.Kind, text string) (string, error) {
+		return "", &engine.Error{Kind: kind, Doing: "find the snapshot to restore", Err: errors.New(text)}
 	}
 	if c.Snapshot != "" || c.Run != "" {
-		return refuse(repository.KindInvalid, "of snapshot, run and latest one has to be set")
+		return refuse(engine.KindInvalid, "of snapshot, run and latest one has to be set")
 	}
 	var volumes []string
-	var newest *repository.Snapshot
+	var newest *engine.Snapshot
 	for i, s := range all {
 		if !slices.Contains(volumes, s.Volume) {
 			volumes = append(volumes, s.Volume)
@@ -35,18 +35,18 @@ func latest(all []repository.Snapshot, c mover.Restore) (string, error) {
 	switch {
 	case c.Volume == "" && len(volumes) > 1:
 		slices.Sort(volumes)
-		return refuse(repository.KindInvalid, fmt.Sprintf("the repository holds the volumes %q, and none is named", volumes))
+		return refuse(engine.KindInvalid, fmt.Sprintf("the repository holds the volumes %q, and none is named", volumes))
 	case newest == nil && !c.AsOf.IsZero():
-		return refuse(repository.KindNotFound, "there is no verified snapshot of "+c.AsOf.UTC().Format(time.RFC3339)+" or earlier")
+		return refuse(engine.KindNotFound, "there is no verified snapshot of "+c.AsOf.UTC().Format(time.RFC3339)+" or earlier")
 	case newest == nil:
-		return refuse(repository.KindNotFound, "there is no verified snapshot")
+		return refuse(engine.KindNotFound, "there is no verified snapshot")
 	default:
 		return newest.ID, nil
 	}
 }
 
 // newer tells whether the source of a is of a later moment than that of b. Reading decides about the same moment.
-func newer(a, b repository.Snapshot) bool {
+func newer(a, b engine.Snapshot) bool {
 	if !a.SourceTime.Equal(b.SourceTime) {
 		return a.SourceTime.After(b.SourceTime)
 	}
@@ -55,7 +55,7 @@ func newer(a, b repository.Snapshot) bool {
 
 // heldUntil is a moment after which no write can be in a copy. A snapshot of the volume is taken some time after it is asked for,
 // which is SourceTime, and before reading begins. Without one that is the end of reading.
-func heldUntil(s repository.Snapshot) time.Time {
+func heldUntil(s engine.Snapshot) time.Time {
 	if s.SourceTime.Before(s.Start) {
 		return s.Start
 	}
@@ -63,11 +63,11 @@ func heldUntil(s repository.Snapshot) time.Time {
 }
 
 // planned returns the IDs of the snapshots that no rule keeps. Each volume is kept by the rules for itself.
-func planned(all []repository.Snapshot, c mover.Retention, now time.Time) ([]string, error) {
+func planned(all []engine.Snapshot, c mover.Retention, now time.Time) ([]string, error) {
 	const doing = "decide what to expire"
 	rules, err := rulesOf(c)
 	if err != nil {
-		return nil, &repository.Error{Kind: repository.KindInvalid, Doing: doing, Err: err}
+		return nil, &engine.Error{Kind: engine.KindInvalid, Doing: doing, Err: err}
 	}
 	volumes := map[string][]schedule.Snapshot{}
 	for _, s := range all {
@@ -77,7 +77,7 @@ func planned(all []repository.Snapshot, c mover.Retention, now time.Time) ([]str
 	for _, snapshots := range volumes {
 		plan := rules.Keep(snapshots, now)
 		if err := plan.Check(c.Limit, c.Confirmed); err != nil {
-			return nil, &repository.Error{Kind: repository.KindMassDeletion, Doing: doing, Err: err}
+			return nil, &engine.Error{Kind: engine.KindMassDeletion, Doing: doing, Err: err}
 		}
 		for _, s := range plan.Remove {
 			remove = append(remove, s.ID)

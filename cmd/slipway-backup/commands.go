@@ -5,17 +5,17 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/slipway-dev/slipway/internal/repository"
+	"github.com/slipway-dev/slipway/internal/backup/engine"
 )
 
 // onRepository opens the repository for a command, and closes it.
-func onRepository(command func(context.Context, *work, *repository.Repository) error) func(context.Context, *work) error {
-	return on(repository.Open, command)
+func onRepository(command func(context.Context, *work, *engine.Repository) error) func(context.Context, *work) error {
+	return on(engine.Open, command)
 }
 
 // on is onRepository with a way to open it.
 func on(
-	open func(context.Context, repository.Options) (*repository.Repository, error), command func(context.Context, *work, *repository.Repository) error,
+	open func(context.Context, engine.Options) (*engine.Repository, error), command func(context.Context, *work, *engine.Repository) error,
 ) func(context.Context, *work) error {
 	return func(ctx context.Context, w *work) error {
 		r, err := open(ctx, w.options)
@@ -30,21 +30,21 @@ func on(
 // takeSnapshot makes the repository first, when it was never there and the configuration says so.
 func takeSnapshot(ctx context.Context, w *work) error {
 	err := onRepository(snapshot)(ctx, w)
-	if !w.config.Repository.Create || w.options.ExpectedID != "" || w.result.RepositoryID != "" || repository.KindOf(err) != repository.KindNotFound {
+	if !w.config.Repository.Create || w.options.ExpectedID != "" || w.result.RepositoryID != "" || engine.KindOf(err) != engine.KindNotFound {
 		return err
 	}
-	return on(repository.CreateAndOpen, snapshot)(ctx, w)
+	return on(engine.CreateAndOpen, snapshot)(ctx, w)
 }
 
-func snapshot(ctx context.Context, w *work, r *repository.Repository) error {
+func snapshot(ctx context.Context, w *work, r *engine.Repository) error {
 	c := w.config.Snapshot
-	var stream *repository.StreamOptions
+	var stream *engine.StreamOptions
 	if c.Dump != nil {
 		hangUp := func() {}
 		defer func() { hangUp() }()
 		stream = streamOf(*c.Dump, &hangUp)
 	}
-	made, err := r.Snapshot(ctx, repository.SnapshotOptions{
+	made, err := r.Snapshot(ctx, engine.SnapshotOptions{
 		Source: c.Source, Run: c.Run, Volume: c.Volume, SourceTime: c.SourceTime, Paths: c.Paths, Exclude: c.Exclude,
 		AllowPartial: c.AllowPartial, AllowEmpty: c.AllowEmpty,
 		IgnoreChangeTime: c.IgnoreChangeTime, ReadAll: c.ReadAll, Parallel: c.Parallel, Meter: w.meter, Stream: stream,
@@ -55,9 +55,9 @@ func snapshot(ctx context.Context, w *work, r *repository.Repository) error {
 	return err
 }
 
-func verify(ctx context.Context, w *work, r *repository.Repository) error {
+func verify(ctx context.Context, w *work, r *engine.Repository) error {
 	c := w.config.Verify
-	verified, err := r.Verify(ctx, repository.VerifyOptions{
+	verified, err := r.Verify(ctx, engine.VerifyOptions{
 		Run: c.Run, Snapshots: c.Snapshots, ReadPercent: c.ReadPercent, Parallel: c.Parallel, Meter: w.meter,
 	})
 	if err != nil {
@@ -75,13 +75,13 @@ func verify(ctx context.Context, w *work, r *repository.Repository) error {
 	return nil
 }
 
-func restore(ctx context.Context, w *work, r *repository.Repository) error {
+func restore(ctx context.Context, w *work, r *engine.Repository) error {
 	if len(w.config.Drill.Volumes) > 0 {
 		return restoreForDrill(ctx, w, r)
 	}
 	c := w.config.Restore
 	if c.Latest {
-		all, err := r.List(ctx, repository.ListOptions{})
+		all, err := r.List(ctx, engine.ListOptions{})
 		if err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func restore(ctx context.Context, w *work, r *repository.Repository) error {
 			return err
 		}
 	}
-	restored, err := r.Restore(ctx, repository.RestoreOptions{
+	restored, err := r.Restore(ctx, engine.RestoreOptions{
 		Snapshot: c.Snapshot, Run: c.Run, Target: c.Target, Paths: c.Paths, Overwrite: c.Overwrite, Attempt: c.Attempt, Parallel: c.Parallel, Meter: w.meter,
 	})
 	if err == nil {
@@ -98,10 +98,10 @@ func restore(ctx context.Context, w *work, r *repository.Repository) error {
 	return err
 }
 
-func expire(ctx context.Context, w *work, r *repository.Repository) error {
+func expire(ctx context.Context, w *work, r *engine.Repository) error {
 	c := w.config.Expire
 	if c.Retention != nil {
-		all, err := r.List(ctx, repository.ListOptions{})
+		all, err := r.List(ctx, engine.ListOptions{})
 		if err != nil {
 			return err
 		}
@@ -111,14 +111,14 @@ func expire(ctx context.Context, w *work, r *repository.Repository) error {
 		}
 		c.Snapshots = append(c.Snapshots, planned...)
 	}
-	expired, err := r.Expire(ctx, repository.ExpireOptions{Snapshots: c.Snapshots})
+	expired, err := r.Expire(ctx, engine.ExpireOptions{Snapshots: c.Snapshots})
 	if err == nil {
 		w.result.Expire = &expireResult{Removed: len(expired.Removed), Missing: len(expired.Missing), Kept: expired.Kept}
 	}
 	return err
 }
 
-func maintain(ctx context.Context, w *work, r *repository.Repository) error {
+func maintain(ctx context.Context, w *work, r *engine.Repository) error {
 	maintained, err := r.Maintain(ctx)
 	if err == nil {
 		w.result.Maintain = &maintained
@@ -126,8 +126,8 @@ func maintain(ctx context.Context, w *work, r *repository.Repository) error {
 	return err
 }
 
-func list(ctx context.Context, w *work, r *repository.Repository) error {
-	listed, err := r.List(ctx, repository.ListOptions{Run: w.config.List.Run})
+func list(ctx context.Context, w *work, r *engine.Repository) error {
+	listed, err := r.List(ctx, engine.ListOptions{Run: w.config.List.Run})
 	slices.Reverse(listed)
 	w.result.setSnapshots(listed)
 	return err
@@ -137,7 +137,7 @@ func list(ctx context.Context, w *work, r *repository.Repository) error {
 // tells whose it is, and its age that it may be deleted.
 func deleteRepository(ctx context.Context, w *work) error {
 	if w.options.ExpectedID == "" || !w.config.Delete.MadeSince.IsZero() {
-		r, err := repository.Open(ctx, w.options)
+		r, err := engine.Open(ctx, w.options)
 		if err != nil {
 			return err
 		}
@@ -147,7 +147,7 @@ func deleteRepository(ctx context.Context, w *work) error {
 		}
 	}
 	w.result.RepositoryID = w.options.ExpectedID
-	deleted, err := repository.Delete(ctx, w.options)
+	deleted, err := engine.Delete(ctx, w.options)
 	if err == nil {
 		w.result.Delete = &deleted
 	}

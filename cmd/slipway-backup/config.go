@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/slipway-dev/slipway/internal/mover"
-	"github.com/slipway-dev/slipway/internal/repository"
+	"github.com/slipway-dev/slipway/internal/backup/engine"
+	"github.com/slipway-dev/slipway/internal/backup/mover"
 )
 
 // readConfig reads the configuration file. A field that nobody knows is an error: it may be one that protects data.
@@ -36,13 +36,13 @@ func readConfig(file string) (mover.Config, error) {
 }
 
 // optionsOf reads the secrets.
-func optionsOf(c mover.Repository) (repository.Options, error) {
-	options := repository.Options{ExpectedID: c.ID, WorkFolder: c.WorkFolder, CacheBytes: c.CacheBytes}
+func optionsOf(c mover.Repository) (engine.Options, error) {
+	options := engine.Options{ExpectedID: c.ID, WorkFolder: c.WorkFolder, CacheBytes: c.CacheBytes}
 	password, err := readSecret(c.EncryptionFolder, "password")
 	if err != nil {
 		return options, err
 	}
-	options.Password = repository.Secret(password)
+	options.Password = engine.Secret(password)
 	known, err := knownID(c)
 	switch {
 	case err != nil:
@@ -54,7 +54,7 @@ func optionsOf(c mover.Repository) (repository.Options, error) {
 		options.ExpectedID = known
 	}
 	if c.Filesystem != nil {
-		options.Location.Filesystem = &repository.Filesystem{Path: c.Filesystem.Path, Shared: c.Filesystem.Shared}
+		options.Location.Filesystem = &engine.Filesystem{Path: c.Filesystem.Path, Shared: c.Filesystem.Shared}
 	}
 	if c.S3 != nil {
 		options.Location.S3, err = bucketOf(*c.S3)
@@ -77,8 +77,8 @@ func knownID(c mover.Repository) (string, error) {
 	return known, err
 }
 
-func bucketOf(c mover.S3) (*repository.S3, error) {
-	s := &repository.S3{Bucket: c.Bucket, Prefix: c.Prefix}
+func bucketOf(c mover.S3) (*engine.S3, error) {
+	s := &engine.S3{Bucket: c.Bucket, Prefix: c.Prefix}
 	var accessKeyID, secretAccessKey, sessionToken, endpoint, ca string
 	for name, value := range map[string]*string{
 		"accessKeyID": &accessKeyID, "secretAccessKey": &secretAccessKey, "sessionToken": &sessionToken,
@@ -89,7 +89,7 @@ func bucketOf(c mover.S3) (*repository.S3, error) {
 			return nil, err
 		}
 	}
-	s.AccessKeyID, s.SecretAccessKey, s.SessionToken = repository.Secret(accessKeyID), repository.Secret(secretAccessKey), repository.Secret(sessionToken)
+	s.AccessKeyID, s.SecretAccessKey, s.SessionToken = engine.Secret(accessKeyID), engine.Secret(secretAccessKey), engine.Secret(sessionToken)
 	s.CA = []byte(ca)
 	if endpoint == "" {
 		return s, nil
@@ -116,7 +116,7 @@ func readSecret(folder, name string) (string, error) {
 }
 
 // secretsOf are the texts that nobody may read in what the program says.
-func secretsOf(options repository.Options) []string {
+func secretsOf(options engine.Options) []string {
 	secrets := []string{string(options.Password)}
 	if s := options.Location.S3; s != nil {
 		secrets = append(secrets, string(s.AccessKeyID), string(s.SecretAccessKey), string(s.SessionToken))

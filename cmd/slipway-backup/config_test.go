@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/slipway-dev/slipway/internal/mover"
-	"github.com/slipway-dev/slipway/internal/repository"
+	"github.com/slipway-dev/slipway/internal/backup/engine"
+	"github.com/slipway-dev/slipway/internal/backup/mover"
 )
 
 // Several Backups may share a password. Each has the ID of its repository in a file of its own.
@@ -63,14 +63,14 @@ func TestARepositoryIsDeletedThoughNobodyKnowsItsID(t *testing.T) {
 	made := b.must(t, "snapshot")
 	b.config.Repository.Create = false
 	b.write(t, "secret/password", "another")
-	if o := b.run(t, "delete"); o.result.Kind != repository.KindWrongPassword {
+	if o := b.run(t, "delete"); o.result.Kind != engine.KindWrongPassword {
 		t.Errorf("with another password: %s", o.raw)
 	}
 	b.write(t, "secret/password", password+"\n")
 	if got := b.must(t, "delete"); got.RepositoryID != made.RepositoryID || got.Delete == nil || got.Delete.Deleted == 0 {
 		t.Errorf("got %+v", got)
 	}
-	if o := b.run(t, "delete"); o.result.Kind != repository.KindNotFound {
+	if o := b.run(t, "delete"); o.result.Kind != engine.KindNotFound {
 		t.Errorf("a second time: %s", o.raw)
 	}
 }
@@ -83,12 +83,12 @@ func TestAnOlderRepositoryIsNotDeleted(t *testing.T) {
 		since  func(time.Time) time.Time
 		pinned bool
 		age    time.Duration // of what tells that it is a repository
-		kind   repository.Kind
+		kind   engine.Kind
 	}{
-		"it is older, and nobody knows its ID":       {after, false, 0, repository.KindWrongRepository},
-		"it is older, and its ID is by the password": {after, true, 0, repository.KindWrongRepository},
-		"it is a copy of one that is older":          {after, false, -2 * time.Hour, repository.KindWrongRepository},
-		"it was made before its first copy":          {before, false, 2 * time.Hour, repository.KindWrongRepository},
+		"it is older, and nobody knows its ID":       {after, false, 0, engine.KindWrongRepository},
+		"it is older, and its ID is by the password": {after, true, 0, engine.KindWrongRepository},
+		"it is a copy of one that is older":          {after, false, -2 * time.Hour, engine.KindWrongRepository},
+		"it was made before its first copy":          {before, false, 2 * time.Hour, engine.KindWrongRepository},
 		"it is younger":                              {before, false, 0, ""},
 		"it is younger, and known":                   {before, true, 0, ""},
 	}

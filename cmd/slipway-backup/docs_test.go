@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/slipway-dev/slipway/internal/repository"
+	"github.com/slipway-dev/slipway/internal/backup/engine"
 )
 
 const recoveryPage = "../../docs/disaster-recovery.md"
@@ -29,9 +29,9 @@ func TestThePageOnDisasterRecoverySaysWhatIs(t *testing.T) {
 	if c, err := readConfig(b.path("example.json")); err != nil || c.Repository.S3 == nil || c.Expire.Retention == nil {
 		t.Errorf("got %+v, %v", c, err)
 	}
-	told := map[repository.Kind]int{}
+	told := map[engine.Kind]int{}
 	for _, row := range regexp.MustCompile("(?m)^\\| (\\d+) \\| `(\\w+)` \\|").FindAllSubmatch(page, -1) {
-		told[repository.Kind(row[2])], _ = strconv.Atoi(string(row[1]))
+		told[engine.Kind(row[2])], _ = strconv.Atoi(string(row[1]))
 	}
 	if diff := cmp.Diff(exitCodes, told); diff != "" {
 		t.Errorf("exit codes (-program +page):\n%s", diff)

@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/slipway-dev/slipway/internal/mover"
-	"github.com/slipway-dev/slipway/internal/repository"
+	"github.com/slipway-dev/slipway/internal/backup/engine"
+	"github.com/slipway-dev/slipway/internal/backup/mover"
 )
 
 // drilled is a bench whose repository holds the verified copy of a volume, and is configured for a drill of it.
@@ -100,7 +100,7 @@ func TestADrillThatFails(t *testing.T) {
 		// before happens before the restore, between after it.
 		before, between func(*testing.T, *bench)
 		step            string
-		want            repository.Kind
+		want            engine.Kind
 	}
 	volume := func(change func(*mover.DrillVolume)) func(*testing.T, *bench) {
 		return func(_ *testing.T, b *bench) { change(&b.config.Drill.Volumes[0]) }
@@ -119,34 +119,34 @@ func TestADrillThatFails(t *testing.T) {
 				raw[64] ^= 1
 				return os.WriteFile(path, raw, 0o644)
 			}))
-		}, step: "restore", want: repository.KindCorrupt},
+		}, step: "restore", want: engine.KindCorrupt},
 		"a pack deleted": {before: func(t *testing.T, b *bench) {
 			must(t, spoil(b.path("repository"), "p", func(path string, _ []byte) error { return os.Remove(path) }))
-		}, step: "restore", want: repository.KindCorrupt},
+		}, step: "restore", want: engine.KindCorrupt},
 		"the repository deleted": {before: func(t *testing.T, b *bench) {
 			must(t, os.RemoveAll(b.path("repository/team/shop")))
 			must(t, os.MkdirAll(b.path("repository/team/shop"), 0o755))
-		}, step: "restore", want: repository.KindNotFound},
-		"a snapshot that is not there": {before: volume(func(v *mover.DrillVolume) { v.Snapshot = strings.Repeat("0", 32) }), step: "restore", want: repository.KindSnapshotMissing},
+		}, step: "restore", want: engine.KindNotFound},
+		"a snapshot that is not there": {before: volume(func(v *mover.DrillVolume) { v.Snapshot = strings.Repeat("0", 32) }), step: "restore", want: engine.KindSnapshotMissing},
 		"a snapshot that expired": {before: func(t *testing.T, b *bench) {
 			b.config.Expire.Snapshots = []string{b.config.Drill.Volumes[0].Snapshot}
 			b.must(t, "expire")
-		}, step: "restore", want: repository.KindSnapshotMissing},
-		"no snapshot": {before: volume(func(v *mover.DrillVolume) { v.Snapshot = "" }), step: "restore", want: repository.KindSnapshotMissing},
+		}, step: "restore", want: engine.KindSnapshotMissing},
+		"no snapshot": {before: volume(func(v *mover.DrillVolume) { v.Snapshot = "" }), step: "restore", want: engine.KindSnapshotMissing},
 		"a snapshot that nobody verified": {before: func(t *testing.T, b *bench) {
 			made := another(t, b, "run-2/shop-data")
 			b.config.Drill.Volumes[0].Snapshot, b.config.Drill.Volumes[0].Run = made.Snapshot.ID, "run-2/shop-data"
-		}, step: "restore", want: repository.KindSnapshotMissing},
-		"the snapshot of another run":    {before: volume(func(v *mover.DrillVolume) { v.Run = "run-uid-2/shop-data" }), step: "restore", want: repository.KindSnapshotDiffers},
-		"the snapshot of another time":   {before: volume(func(v *mover.DrillVolume) { v.SourceTime = v.SourceTime.Add(time.Second) }), step: "restore", want: repository.KindSnapshotDiffers},
-		"a snapshot that is too old":     {before: func(_ *testing.T, b *bench) { b.config.Drill.NotBefore = b.config.Drill.NotBefore.Add(time.Second) }, step: "restore", want: repository.KindSnapshotStale},
-		"a scratch that holds something": {before: func(t *testing.T, b *bench) { b.write(t, "scratch/shop-data/old", "x") }, step: "restore", want: repository.KindTargetUnwritable},
-		"a volume that leads out":        {before: volume(func(v *mover.DrillVolume) { v.Volume = ".." }), step: "restore", want: repository.KindSnapshotDiffers},
-		"another repository":             {before: func(_ *testing.T, b *bench) { b.config.Repository.ID = strings.Repeat("0", 64) }, step: "restore", want: repository.KindWrongRepository},
+		}, step: "restore", want: engine.KindSnapshotMissing},
+		"the snapshot of another run":    {before: volume(func(v *mover.DrillVolume) { v.Run = "run-uid-2/shop-data" }), step: "restore", want: engine.KindSnapshotDiffers},
+		"the snapshot of another time":   {before: volume(func(v *mover.DrillVolume) { v.SourceTime = v.SourceTime.Add(time.Second) }), step: "restore", want: engine.KindSnapshotDiffers},
+		"a snapshot that is too old":     {before: func(_ *testing.T, b *bench) { b.config.Drill.NotBefore = b.config.Drill.NotBefore.Add(time.Second) }, step: "restore", want: engine.KindSnapshotStale},
+		"a scratch that holds something": {before: func(t *testing.T, b *bench) { b.write(t, "scratch/shop-data/old", "x") }, step: "restore", want: engine.KindTargetUnwritable},
+		"a volume that leads out":        {before: volume(func(v *mover.DrillVolume) { v.Volume = ".." }), step: "restore", want: engine.KindSnapshotDiffers},
+		"another repository":             {before: func(_ *testing.T, b *bench) { b.config.Repository.ID = strings.Repeat("0", 64) }, step: "restore", want: engine.KindWrongRepository},
 		"the manifest of another snapshot": {before: func(t *testing.T, b *bench) {
 			b.config.Drill.Volumes[0].Manifest = another(t, b, "run-3/shop-data").Snapshot.Manifest
-		}, step: "compare", want: repository.KindManifestDiffers},
-		"a manifest that status does not know": {before: volume(func(v *mover.DrillVolume) { v.Manifest = "" }), step: "compare", want: repository.KindManifestMissing},
+		}, step: "compare", want: engine.KindManifestDiffers},
+		"a manifest that status does not know": {before: volume(func(v *mover.DrillVolume) { v.Manifest = "" }), step: "compare", want: engine.KindManifestMissing},
 		"the restore of an older snapshot": {before: func(t *testing.T, b *bench) {
 			// Somebody rolled back what is restored, and not what status knows.
 			old := b.config.Drill.Volumes[0]
@@ -159,12 +159,12 @@ func TestADrillThatFails(t *testing.T) {
 			b.config.Drill.Volumes[0] = mover.DrillVolume{
 				Volume: old.Volume, Snapshot: made.Snapshot.ID, Run: "run-4/shop-data", SourceTime: made.Snapshot.Start, Manifest: made.Snapshot.Manifest,
 			}
-		}, step: "compare", want: repository.KindContentDiffers},
+		}, step: "compare", want: engine.KindContentDiffers},
 		"an empty folder": {between: func(t *testing.T, b *bench) {
 			must(t, os.RemoveAll(b.path("scratch/shop-data")))
 			must(t, os.Mkdir(b.path("scratch/shop-data"), 0o755))
-		}, step: "compare", want: repository.KindNothingRestored},
-		"no folder": {between: func(t *testing.T, b *bench) { must(t, os.RemoveAll(b.path("scratch/shop-data"))) }, step: "compare", want: repository.KindNothingRestored},
+		}, step: "compare", want: engine.KindNothingRestored},
+		"no folder": {between: func(t *testing.T, b *bench) { must(t, os.RemoveAll(b.path("scratch/shop-data"))) }, step: "compare", want: engine.KindNothingRestored},
 		"one byte": {between: scratch(func(path string) error {
 			raw, err := os.ReadFile(path)
 			if err != nil {
@@ -172,17 +172,17 @@ func TestADrillThatFails(t *testing.T) {
 			}
 			raw[300_000] ^= 1
 			return os.WriteFile(path, raw, 0o644)
-		}, "sub/b"), step: "compare", want: repository.KindContentDiffers},
-		"a file missing":     {between: scratch(os.Remove, "sub/c"), step: "compare", want: repository.KindFileMissing},
-		"a file too many":    {between: scratch(func(path string) error { return os.WriteFile(path, nil, 0o644) }, "more"), step: "compare", want: repository.KindContentDiffers},
-		"the mode of a file": {between: scratch(func(path string) error { return os.Chmod(path, 0o666) }, "a"), step: "compare", want: repository.KindModeDiffers},
+		}, "sub/b"), step: "compare", want: engine.KindContentDiffers},
+		"a file missing":     {between: scratch(os.Remove, "sub/c"), step: "compare", want: engine.KindFileMissing},
+		"a file too many":    {between: scratch(func(path string) error { return os.WriteFile(path, nil, 0o644) }, "more"), step: "compare", want: engine.KindContentDiffers},
+		"the mode of a file": {between: scratch(func(path string) error { return os.Chmod(path, 0o666) }, "a"), step: "compare", want: engine.KindModeDiffers},
 		"a link elsewhere": {between: scratch(func(path string) error {
 			return errors.Join(os.Remove(path), os.Symlink("sub/c", path))
-		}, "link"), step: "compare", want: repository.KindLinkDiffers},
+		}, "link"), step: "compare", want: engine.KindLinkDiffers},
 		"a link instead of a file": {between: scratch(func(path string) error {
 			return errors.Join(os.Rename(path, filepath.Join(path, "../../hidden")), os.Symlink("../hidden", path))
-		}, "sub/c"), step: "compare", want: repository.KindLinkDiffers},
-		"no volume": {between: func(_ *testing.T, b *bench) { b.config.Drill.Volumes = nil }, step: "compare", want: repository.KindInvalid},
+		}, "sub/c"), step: "compare", want: engine.KindLinkDiffers},
+		"no volume": {between: func(_ *testing.T, b *bench) { b.config.Drill.Volumes = nil }, step: "compare", want: engine.KindInvalid},
 	}
 	for name, m := range mutations {
 		t.Run(name, func(t *testing.T) {
@@ -251,7 +251,7 @@ func TestADrillOfACopyThatIsOfAnEarlierMoment(t *testing.T) {
 	if !made.Snapshot.SourceTime.Equal(moment) || !made.Snapshot.Start.After(moment) {
 		t.Errorf("it is of %s and was read at %s, want one of %s", made.Snapshot.SourceTime, made.Snapshot.Start, moment)
 	}
-	for told, want := range map[time.Duration]repository.Kind{0: "", -time.Minute: "", time.Minute: repository.KindSnapshotDiffers} {
+	for told, want := range map[time.Duration]engine.Kind{0: "", -time.Minute: "", time.Minute: engine.KindSnapshotDiffers} {
 		if err := os.RemoveAll(b.path("scratch/shop-data")); err != nil {
 			t.Fatal(err)
 		}
@@ -272,7 +272,7 @@ func TestADrillOfACopyThatIsOfAnEarlierMoment(t *testing.T) {
 }
 
 func TestADrillOfAnEmptySource(t *testing.T) {
-	for allowed, want := range map[bool]repository.Kind{false: repository.KindNothingCompared, true: ""} {
+	for allowed, want := range map[bool]engine.Kind{false: engine.KindNothingCompared, true: ""} {
 		b := drilled(t)
 		if err := os.RemoveAll(b.path("source")); err != nil {
 			t.Fatal(err)

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/slipway-dev/slipway/internal/dump"
-	"github.com/slipway-dev/slipway/internal/mover"
-	"github.com/slipway-dev/slipway/internal/repository"
+	"github.com/slipway-dev/slipway/internal/backup/dump"
+	"github.com/slipway-dev/slipway/internal/backup/engine"
+	"github.com/slipway-dev/slipway/internal/backup/mover"
 )
 
 // The commands that run without a repository, and so without a configuration: beside the user's command, whose output another
@@ -27,8 +27,8 @@ const (
 const waitingToBeAsked = "waiting to be asked for the dump"
 
 // streamOf is the output of a command, for the repository.
-func streamOf(c mover.Dump, hangUp *func()) *repository.StreamOptions {
-	return &repository.StreamOptions{Name: c.Name, Open: func(ctx context.Context) (repository.Stream, error) {
+func streamOf(c mover.Dump, hangUp *func()) *engine.StreamOptions {
+	return &engine.StreamOptions{Name: c.Name, Open: func(ctx context.Context) (engine.Stream, error) {
 		receiver, err := dump.Listen(c.Socket)
 		if err != nil {
 			return nil, dumpError(err)
@@ -58,11 +58,11 @@ func dumpError(err error) error {
 	if !errors.As(err, &failure) {
 		return err
 	}
-	kind := repository.KindDumpFailed
+	kind := engine.KindDumpFailed
 	if failure.Lost {
-		kind = repository.KindDumpLost
+		kind = engine.KindDumpLost
 	}
-	return &repository.Error{Kind: kind, Doing: "run the command of the dump", Err: errors.New(failure.Message)}
+	return &engine.Error{Kind: kind, Doing: "run the command of the dump", Err: errors.New(failure.Message)}
 }
 
 // runBeside runs a command that needs no configuration, and returns the exit code.

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipway-dev/slipway/internal/mover"
-	"github.com/slipway-dev/slipway/internal/repository"
+	"github.com/slipway-dev/slipway/internal/backup/engine"
+	"github.com/slipway-dev/slipway/internal/backup/mover"
 	"github.com/slipway-dev/slipway/internal/testing/lockedbuffer"
 )
 
@@ -106,15 +106,15 @@ func (d *dumping) snapshots() []string {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	r, err := repository.Open(d.t.Context(), options)
-	if repository.KindOf(err) == repository.KindNotFound {
+	r, err := engine.Open(d.t.Context(), options)
+	if engine.KindOf(err) == engine.KindNotFound {
 		return nil
 	}
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	defer r.Close(context.Background())
-	listed, err := r.List(d.t.Context(), repository.ListOptions{})
+	listed, err := r.List(d.t.Context(), engine.ListOptions{})
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -159,20 +159,20 @@ func TestADumpIsKeptVerifiedAndRestored(t *testing.T) {
 func TestADumpThatFailsLeavesNoSnapshotAndSaysWhy(t *testing.T) {
 	tests := map[string]struct {
 		script string
-		kind   repository.Kind
+		kind   engine.Kind
 		says   string
 	}{
-		"it fails after 90 %":       {"head -c 9000000 /dev/urandom; echo the disk is full >&2; exit 1", repository.KindDumpFailed, "exit code 1: the disk is full"},
-		"it fails at once":          {"exit 3", repository.KindDumpFailed, "exit code 3"},
-		"there is no such command":  {"exec /usr/bin/no-such-dump", repository.KindDumpFailed, "exit code 127"},
-		"it is killed":              {"head -c 9000000 /dev/urandom; kill -9 $$", repository.KindDumpFailed, "signal 9"},
-		"it gives nothing":          {"true", repository.KindSourceEmpty, ""},
-		"it leaves a child":         {"head -c 9000000 /dev/urandom; sleep 60 &", repository.KindDumpFailed, "left a process behind"},
-		"it says a secret":          {"echo $PGPASSWORD >&2; exit 1", repository.KindDumpFailed, "exit code 1: $PGPASSWORD"},
-		"it says more than is room": {"yes noise | head -c 1000000 >&2; echo the cause >&2; exit 1", repository.KindDumpFailed, "the cause"},
+		"it fails after 90 %":       {"head -c 9000000 /dev/urandom; echo the disk is full >&2; exit 1", engine.KindDumpFailed, "exit code 1: the disk is full"},
+		"it fails at once":          {"exit 3", engine.KindDumpFailed, "exit code 3"},
+		"there is no such command":  {"exec /usr/bin/no-such-dump", engine.KindDumpFailed, "exit code 127"},
+		"it is killed":              {"head -c 9000000 /dev/urandom; kill -9 $$", engine.KindDumpFailed, "signal 9"},
+		"it gives nothing":          {"true", engine.KindSourceEmpty, ""},
+		"it leaves a child":         {"head -c 9000000 /dev/urandom; sleep 60 &", engine.KindDumpFailed, "left a process behind"},
+		"it says a secret":          {"echo $PGPASSWORD >&2; exit 1", engine.KindDumpFailed, "exit code 1: $PGPASSWORD"},
+		"it says more than is room": {"yes noise | head -c 1000000 >&2; echo the cause >&2; exit 1", engine.KindDumpFailed, "the cause"},
 	}
 	d := newDumping(t)
-	if _, err := repository.Create(t.Context(), d.options()); err != nil {
+	if _, err := engine.Create(t.Context(), d.options()); err != nil {
 		t.Fatal(err)
 	}
 	for name, tc := range tests {
@@ -197,7 +197,7 @@ func TestADumpThatFailsLeavesNoSnapshotAndSaysWhy(t *testing.T) {
 	}
 }
 
-func (d *dumping) options() repository.Options {
+func (d *dumping) options() engine.Options {
 	d.t.Helper()
 	options, err := optionsOf(d.config.Repository)
 	if err != nil {
@@ -242,7 +242,7 @@ func TestACommandThatWasCutOffIsNotRunAgain(t *testing.T) {
 	}
 	again := d.runs(script)
 	o := d.end(keeps)
-	if o.code != exitCodes[repository.KindDumpLost] || o.result.Kind != repository.KindDumpLost || !strings.Contains(o.result.Message, "cut off") {
+	if o.code != exitCodes[engine.KindDumpLost] || o.result.Kind != engine.KindDumpLost || !strings.Contains(o.result.Message, "cut off") {
 		t.Errorf("exit code %d: %s", o.code, o.raw)
 	}
 	d.stop(again)
@@ -288,7 +288,7 @@ func TestADumpThatIsStoppedLeavesNoSnapshot(t *testing.T) {
 	keeps := d.keeps()
 	d.waitFor(d.path("most"))
 	d.stop(runs)
-	if o := d.end(keeps); o.result.Kind != repository.KindDumpLost {
+	if o := d.end(keeps); o.result.Kind != engine.KindDumpLost {
 		t.Errorf("exit code %d: %s", o.code, o.raw)
 	}
 	if left := d.snapshots(); len(left) != 0 {
@@ -302,7 +302,7 @@ func TestALinkInTheWayOfTheSocketIsRefused(t *testing.T) {
 	if err := os.Symlink(d.path("secret/password"), d.socket); err != nil {
 		t.Fatal(err)
 	}
-	if o := d.end(d.keeps()); o.result.Kind != repository.KindDumpFailed {
+	if o := d.end(d.keeps()); o.result.Kind != engine.KindDumpFailed {
 		t.Errorf("exit code %d: %s", o.code, o.raw)
 	}
 	if raw, err := os.ReadFile(d.path("secret/password")); err != nil || string(raw) != password+"\n" {

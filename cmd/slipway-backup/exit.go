@@ -1,6 +1,6 @@
 package main
 
-import "github.com/slipway-dev/slipway/internal/repository"
+import "github.com/slipway-dev/slipway/internal/backup/engine"
 
 // The exit codes. They stay as they are: scripts depend on them.
 const (
@@ -8,44 +8,44 @@ const (
 	exitInvalid  = 2
 )
 
-var exitCodes = map[repository.Kind]int{
-	repository.KindInternal:         exitInternal,
-	repository.KindInvalid:          exitInvalid,
-	repository.KindWrongPassword:    10,
-	repository.KindWrongRepository:  11,
-	repository.KindNotFound:         12,
-	repository.KindAlreadyExists:    13,
-	repository.KindUnreachable:      14,
-	repository.KindAccessDenied:     15,
-	repository.KindNoSpace:          16,
-	repository.KindSourceUnreadable: 17,
-	repository.KindSourceEmpty:      18,
-	repository.KindTargetNotEmpty:   19,
-	repository.KindTargetUnwritable: 20,
-	repository.KindCorrupt:          21,
-	repository.KindCanceled:         22,
-	repository.KindMassDeletion:     23,
-	repository.KindSnapshotMissing:  24,
-	repository.KindSnapshotStale:    25,
-	repository.KindSnapshotDiffers:  26,
-	repository.KindManifestMissing:  27,
-	repository.KindManifestDiffers:  28,
-	repository.KindNothingRestored:  29,
-	repository.KindDumpFailed:       30,
-	repository.KindDumpLost:         31,
-	repository.KindNothingCompared:  32,
-	repository.KindFileMissing:      33,
-	repository.KindContentDiffers:   34,
-	repository.KindModeDiffers:      35,
-	repository.KindLinkDiffers:      36,
-	repository.KindHalfRestored:     37,
-	repository.KindPathNotFound:     38,
-	repository.KindBucketNotFound:   39,
+var exitCodes = map[engine.Kind]int{
+	engine.KindInternal:         exitInternal,
+	engine.KindInvalid:          exitInvalid,
+	engine.KindWrongPassword:    10,
+	engine.KindWrongRepository:  11,
+	engine.KindNotFound:         12,
+	engine.KindAlreadyExists:    13,
+	engine.KindUnreachable:      14,
+	engine.KindAccessDenied:     15,
+	engine.KindNoSpace:          16,
+	engine.KindSourceUnreadable: 17,
+	engine.KindSourceEmpty:      18,
+	engine.KindTargetNotEmpty:   19,
+	engine.KindTargetUnwritable: 20,
+	engine.KindCorrupt:          21,
+	engine.KindCanceled:         22,
+	engine.KindMassDeletion:     23,
+	engine.KindSnapshotMissing:  24,
+	engine.KindSnapshotStale:    25,
+	engine.KindSnapshotDiffers:  26,
+	engine.KindManifestMissing:  27,
+	engine.KindManifestDiffers:  28,
+	engine.KindNothingRestored:  29,
+	engine.KindDumpFailed:       30,
+	engine.KindDumpLost:         31,
+	engine.KindNothingCompared:  32,
+	engine.KindFileMissing:      33,
+	engine.KindContentDiffers:   34,
+	engine.KindModeDiffers:      35,
+	engine.KindLinkDiffers:      36,
+	engine.KindHalfRestored:     37,
+	engine.KindPathNotFound:     38,
+	engine.KindBucketNotFound:   39,
 }
 
 // exitCode is never 0 for an error.
 func exitCode(err error) int {
-	if code, found := exitCodes[repository.KindOf(err)]; found {
+	if code, found := exitCodes[engine.KindOf(err)]; found {
 		return code
 	}
 	return exitInternal

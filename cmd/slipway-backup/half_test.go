@@ -4,8 +4,8 @@ import (
 	"os"
 	"testing"
 
-	"github.com/slipway-dev/slipway/internal/mover"
-	"github.com/slipway-dev/slipway/internal/repository"
+	"github.com/slipway-dev/slipway/internal/backup/engine"
+	"github.com/slipway-dev/slipway/internal/backup/mover"
 )
 
 // A volume that a restore has left by half is no source: there is no snapshot, nothing to verify, and no reason to try again.
@@ -16,10 +16,10 @@ func TestAHalfRestoredVolumeIsNoSource(t *testing.T) {
 	b.must(t, "snapshot")
 	b.write(t, "source/.slipway-restore-0f3a", "")
 	b.config.Snapshot.Run = "run-2"
-	b.wantKind(t, "snapshot", repository.KindHalfRestored)
+	b.wantKind(t, "snapshot", engine.KindHalfRestored)
 	b.config.Verify = mover.Verify{Run: "run-2", ReadPercent: 100}
-	b.wantKind(t, "verify", repository.KindNotFound)
-	if reason := mover.Reason(string(repository.KindHalfRestored)); reason != "HalfRestored" || mover.WorthRetry(reason) {
+	b.wantKind(t, "verify", engine.KindNotFound)
+	if reason := mover.Reason(string(engine.KindHalfRestored)); reason != "HalfRestored" || mover.WorthRetry(reason) {
 		t.Errorf("the reason is %q, which may be tried again: %v", reason, mover.WorthRetry(reason))
 	}
 

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipway-dev/slipway/internal/mover"
-	"github.com/slipway-dev/slipway/internal/repository"
+	"github.com/slipway-dev/slipway/internal/backup/engine"
+	"github.com/slipway-dev/slipway/internal/backup/mover"
 	"github.com/slipway-dev/slipway/internal/testing/lockedbuffer"
 	"github.com/slipway-dev/slipway/internal/testing/roots"
 )
@@ -132,7 +132,7 @@ func (b *bench) must(t testing.TB, command string) result {
 }
 
 // wantKind fails unless a command failed so.
-func (b *bench) wantKind(t testing.TB, command string, kind repository.Kind) {
+func (b *bench) wantKind(t testing.TB, command string, kind engine.Kind) {
 	t.Helper()
 	o := b.run(t, command)
 	if o.result.OK || o.result.Kind != kind || o.code != exitCodes[kind] || o.result.Message == "" {

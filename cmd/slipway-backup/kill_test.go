@@ -19,8 +19,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/slipway-dev/slipway/internal/mover"
-	"github.com/slipway-dev/slipway/internal/repository"
+	"github.com/slipway-dev/slipway/internal/backup/engine"
+	"github.com/slipway-dev/slipway/internal/backup/mover"
 )
 
 var (
@@ -189,7 +189,7 @@ func (c *campaign) compare(id, target string) {
 func (c *campaign) check() {
 	r := c.open()
 	defer r.Close(context.Background())
-	verified, err := r.Verify(c.t.Context(), repository.VerifyOptions{ReadPercent: 100})
+	verified, err := r.Verify(c.t.Context(), engine.VerifyOptions{ReadPercent: 100})
 	if err != nil {
 		c.t.Fatalf("seed %d: after %d kills: %v", *seed, c.killed, err)
 	}
@@ -212,20 +212,20 @@ func (c *campaign) restoreAll() {
 	defer r.Close(context.Background())
 	for id := range c.held {
 		target := c.target()
-		if _, err := r.Restore(c.t.Context(), repository.RestoreOptions{Snapshot: id, Target: target}); err != nil {
+		if _, err := r.Restore(c.t.Context(), engine.RestoreOptions{Snapshot: id, Target: target}); err != nil {
 			c.t.Fatal(err)
 		}
 		c.compare(id, target)
 	}
 }
 
-func (c *campaign) open() *repository.Repository {
+func (c *campaign) open() *engine.Repository {
 	options, err := optionsOf(c.config.Repository)
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	options.Clock = aheadClock{c.ahead}
-	r, err := repository.Open(c.t.Context(), options)
+	r, err := engine.Open(c.t.Context(), options)
 	if err != nil {
 		c.t.Fatalf("seed %d: after %d kills: %v", *seed, c.killed, err)
 	}

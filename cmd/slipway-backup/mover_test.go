@@ -16,8 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/mover"
-	"github.com/slipway-dev/slipway/internal/repository"
+	"github.com/slipway-dev/slipway/internal/backup/engine"
+	"github.com/slipway-dev/slipway/internal/backup/mover"
 )
 
 // kinds are the kinds of errors that package repository declares.
@@ -51,10 +51,10 @@ func kinds(t *testing.T) []string {
 // A kind that the operator does not know would be told as a failure of the program.
 func TestTheOperatorKnowsEveryKindOfError(t *testing.T) {
 	for _, kind := range kinds(t) {
-		if reason := mover.Reason(kind); (reason == slipwayv1alpha1.ReasonMoverFailed) != (kind == string(repository.KindInternal)) {
+		if reason := mover.Reason(kind); (reason == slipwayv1alpha1.ReasonMoverFailed) != (kind == string(engine.KindInternal)) {
 			t.Errorf("%s is told as %s", kind, reason)
 		}
-		if _, found := exitCodes[repository.Kind(kind)]; !found {
+		if _, found := exitCodes[engine.Kind(kind)]; !found {
 			t.Errorf("%s has no exit code", kind)
 		}
 	}
@@ -130,7 +130,7 @@ func TestTheOperatorReadsWhatWentWrong(t *testing.T) {
 func TestTheOperatorReadsTheProgress(t *testing.T) {
 	var output bytes.Buffer
 	log := slog.New(slog.NewJSONHandler(&output, nil))
-	log.Info("progress", "progress", repository.Progress{Bytes: 3, TotalBytes: 4, TotalKnown: true})
+	log.Info("progress", "progress", engine.Progress{Bytes: 3, TotalBytes: 4, TotalKnown: true})
 	got, ok := mover.ParseProgress(output.Bytes())
 	if want := (mover.Progress{Bytes: 3, TotalBytes: 4, TotalKnown: true}); !ok || got != want {
 		t.Errorf("got %+v of %s", got, output.String())

@@ -7,8 +7,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/slipway-dev/slipway/internal/mover"
-	"github.com/slipway-dev/slipway/internal/repository"
+	"github.com/slipway-dev/slipway/internal/backup/engine"
+	"github.com/slipway-dev/slipway/internal/backup/mover"
 )
 
 // maxResult is what a container may say when it ends.
@@ -18,21 +18,21 @@ const maxResult = 4096
 type result struct {
 	Command string `json:"command"`
 	// OK tells whether all was done. Otherwise Kind and Message say why not.
-	OK      bool            `json:"ok"`
-	Kind    repository.Kind `json:"kind,omitempty"`
-	Message string          `json:"message,omitempty"`
+	OK      bool        `json:"ok"`
+	Kind    engine.Kind `json:"kind,omitempty"`
+	Message string      `json:"message,omitempty"`
 	// RepositoryID is to be kept by whoever runs the program, and given to it the next time.
 	RepositoryID string `json:"repositoryID,omitempty"`
 	// PeakMemoryBytes is the most memory that the process had.
 	PeakMemoryBytes int64 `json:"peakMemoryBytes"`
 
-	Snapshot *repository.SnapshotResult `json:"snapshot,omitempty"`
-	Verify   *repository.VerifyResult   `json:"verify,omitempty"`
-	Restore  *repository.RestoreResult  `json:"restore,omitempty"`
-	Expire   *expireResult              `json:"expire,omitempty"`
-	Maintain *repository.MaintainResult `json:"maintain,omitempty"`
-	Delete   *repository.DeleteResult   `json:"delete,omitempty"`
-	Drill    *mover.DrillResult         `json:"drill,omitempty"`
+	Snapshot *engine.SnapshotResult `json:"snapshot,omitempty"`
+	Verify   *engine.VerifyResult   `json:"verify,omitempty"`
+	Restore  *engine.RestoreResult  `json:"restore,omitempty"`
+	Expire   *expireResult          `json:"expire,omitempty"`
+	Maintain *engine.MaintainResult `json:"maintain,omitempty"`
+	Delete   *engine.DeleteResult   `json:"delete,omitempty"`
+	Drill    *mover.DrillResult     `json:"drill,omitempty"`
 	// Snapshots are those that were listed, the newest first, or verified. When they are too many for the file, only some
 	// are in it; SnapshotCount counts all.
 	Snapshots     []snapshotLine `json:"snapshots,omitempty"`
@@ -60,7 +60,7 @@ type expireResult struct {
 	Kept    int `json:"kept"`
 }
 
-func (r *result) setSnapshots(snapshots []repository.Snapshot) {
+func (r *result) setSnapshots(snapshots []engine.Snapshot) {
 	r.SnapshotCount = len(snapshots)
 	for _, s := range snapshots {
 		line := snapshotLine{
@@ -81,7 +81,7 @@ func (r *result) conclude(err error) {
 	}
 	r.OK = err == nil
 	if err != nil {
-		r.Kind, r.Message = repository.KindOf(err), err.Error()
+		r.Kind, r.Message = engine.KindOf(err), err.Error()
 	}
 }
 

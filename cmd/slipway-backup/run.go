@@ -14,8 +14,8 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/slipway-dev/slipway/internal/mover"
-	"github.com/slipway-dev/slipway/internal/repository"
+	"github.com/slipway-dev/slipway/internal/backup/engine"
+	"github.com/slipway-dev/slipway/internal/backup/mover"
 )
 
 // program is what the commands have in common.
@@ -32,8 +32,8 @@ type program struct {
 // work is one run of a command.
 type work struct {
 	config  mover.Config
-	options repository.Options
-	meter   *repository.Meter
+	options engine.Options
+	meter   *engine.Meter
 	result  *result
 	// now tells the time of the repository.
 	now func() time.Time
@@ -55,14 +55,14 @@ func commandNames() []string { return slices.Sorted(maps.Keys(commands)) }
 
 // run runs a command, tells what came of it, and returns the exit code.
 func (p program) run(ctx context.Context, command, configFile string) int {
-	w := &work{meter: &repository.Meter{}, result: &result{Command: command}, now: p.clock.Now}
+	w := &work{meter: &engine.Meter{}, result: &result{Command: command}, now: p.clock.Now}
 	var err error
 	w.config, err = readConfig(configFile)
 	if err == nil {
 		w.options, err = optionsOf(w.config.Repository)
 	}
 	if err != nil {
-		err = &repository.Error{Kind: repository.KindInvalid, Doing: "read the configuration", Err: err}
+		err = &engine.Error{Kind: engine.KindInvalid, Doing: "read the configuration", Err: err}
 	}
 	w.options.Clock, w.options.OperationTimeout = p.repositoryClock(), p.timeout
 	scrub := newScrubber(secretsOf(w.options))
@@ -88,7 +88,7 @@ func (p program) run(ctx context.Context, command, configFile string) int {
 		err = errors.Join(err, written)
 	}
 	if err != nil {
-		log.Error("failed", "kind", repository.KindOf(err), "error", err)
+		log.Error("failed", "kind", engine.KindOf(err), "error", err)
 		return exitCode(err)
 	}
 	log.Info("done", "result", w.result)
@@ -104,7 +104,7 @@ func (p program) repositoryClock() clock.PassiveClock {
 }
 
 // tellProgress writes a line from time to time until the function that it returns is called.
-func (p program) tellProgress(log *slog.Logger, meter *repository.Meter) (stop func()) {
+func (p program) tellProgress(log *slog.Logger, meter *engine.Meter) (stop func()) {
 	done := make(chan struct{})
 	var telling sync.WaitGroup
 	telling.Go(func() {

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipway-dev/slipway/internal/mover"
-	"github.com/slipway-dev/slipway/internal/repository"
+	"github.com/slipway-dev/slipway/internal/backup/engine"
+	"github.com/slipway-dev/slipway/internal/backup/mover"
 )
 
 func TestTheLifeOfARepository(t *testing.T) {
@@ -21,7 +21,7 @@ func TestTheLifeOfARepository(t *testing.T) {
 	b.write(t, "source/a", "first")
 	b.write(t, "source/sub/b", strings.Repeat("second", 100_000))
 	b.config.Snapshot.Run = "run-1"
-	b.wantKind(t, "snapshot", repository.KindNotFound)
+	b.wantKind(t, "snapshot", engine.KindNotFound)
 	b.config.Repository.Create = true
 	made := b.must(t, "snapshot")
 	if made.RepositoryID == "" || made.Snapshot.Stats.Files != 2 || made.Snapshot.AddedBytes == 0 || made.PeakMemoryBytes == 0 {
@@ -48,34 +48,34 @@ func TestTheLifeOfARepository(t *testing.T) {
 	if content, err := os.ReadFile(b.path("target/a")); err != nil || string(content) != "first" {
 		t.Errorf("restored %q, %v", content, err)
 	}
-	b.wantKind(t, "restore", repository.KindTargetNotEmpty)
+	b.wantKind(t, "restore", engine.KindTargetNotEmpty)
 
 	b.config.Expire.Snapshots = []string{made.Snapshot.ID}
 	if expired := b.must(t, "expire").Expire; expired.Removed != 1 || expired.Kept != 1 {
 		t.Errorf("got %+v", expired)
 	}
 	b.config.Verify = mover.Verify{Snapshots: []string{made.Snapshot.ID, second.Snapshot.ID}}
-	b.wantKind(t, "verify", repository.KindCorrupt)
+	b.wantKind(t, "verify", engine.KindCorrupt)
 	b.must(t, "maintain")
 	b.config.Repository.ID = strings.Repeat("0", 64)
-	b.wantKind(t, "delete", repository.KindWrongRepository)
+	b.wantKind(t, "delete", engine.KindWrongRepository)
 	b.config.Repository.ID = made.RepositoryID
 	if deleted := b.must(t, "delete").Delete; deleted.Deleted == 0 {
 		t.Errorf("got %+v", deleted)
 	}
-	b.wantKind(t, "list", repository.KindNotFound)
-	b.wantKind(t, "snapshot", repository.KindNotFound)
+	b.wantKind(t, "list", engine.KindNotFound)
+	b.wantKind(t, "snapshot", engine.KindNotFound)
 }
 
 func TestEveryKindHasAnExitCodeOfItsOwn(t *testing.T) {
-	seen := map[int]repository.Kind{}
+	seen := map[int]engine.Kind{}
 	for kind, code := range exitCodes {
 		if other, found := seen[code]; found || code == 0 || code > 125 {
 			t.Errorf("%s has the exit code %d, as has %s", kind, code, other)
 		}
 		seen[code] = kind
 	}
-	raw, err := os.ReadFile("../../internal/repository/errors.go")
+	raw, err := os.ReadFile("../../internal/backup/engine/errors.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestEveryKindHasAnExitCodeOfItsOwn(t *testing.T) {
 		if n, _ := fmt.Sscanf(scanner.Text(), "\tKind%s Kind = %q", &name, &value); n != 2 {
 			continue
 		}
-		if _, found := exitCodes[repository.Kind(value)]; !found {
+		if _, found := exitCodes[engine.Kind(value)]; !found {
 			t.Errorf("%s has no exit code", value)
 		}
 	}
@@ -112,7 +112,7 @@ func TestAConfigurationThatNobodyUnderstandsIsRefused(t *testing.T) {
 			}
 			var o outcome
 			o.read(t, p.resultFile)
-			if o.result.Kind != repository.KindInvalid || o.result.OK {
+			if o.result.Kind != engine.KindInvalid || o.result.OK {
 				t.Errorf("got %s", o.raw)
 			}
 		})
@@ -121,16 +121,16 @@ func TestAConfigurationThatNobodyUnderstandsIsRefused(t *testing.T) {
 
 func TestAResultFits(t *testing.T) {
 	long := strings.Repeat("\"ä\n\x01", 4000)
-	full := repository.Stats{SkippedExamples: []string{long, long}, UnreadableExamples: []string{long}}
-	many := make([]repository.Snapshot, 5000)
+	full := engine.Stats{SkippedExamples: []string{long, long}, UnreadableExamples: []string{long}}
+	many := make([]engine.Snapshot, 5000)
 	for i := range many {
-		many[i] = repository.Snapshot{ID: strings.Repeat("f", 32), Run: fmt.Sprintf("run-%d", i)}
+		many[i] = engine.Snapshot{ID: strings.Repeat("f", 32), Run: fmt.Sprintf("run-%d", i)}
 	}
 	for name, r := range map[string]*result{
 		"a long message":    {Command: "snapshot", Message: long},
-		"many examples":     {Command: "snapshot", OK: true, Snapshot: &repository.SnapshotResult{Snapshot: repository.Snapshot{Stats: full}}},
-		"a long restore":    {Command: "restore", OK: true, Restore: &repository.RestoreResult{Examples: []string{long}, Snapshot: repository.Snapshot{Stats: full}}},
-		"a run of any name": {Command: "snapshot", OK: true, RepositoryID: "id", Snapshot: &repository.SnapshotResult{Snapshot: repository.Snapshot{Run: long}}},
+		"many examples":     {Command: "snapshot", OK: true, Snapshot: &engine.SnapshotResult{Snapshot: engine.Snapshot{Stats: full}}},
+		"a long restore":    {Command: "restore", OK: true, Restore: &engine.RestoreResult{Examples: []string{long}, Snapshot: engine.Snapshot{Stats: full}}},
+		"a run of any name": {Command: "snapshot", OK: true, RepositoryID: "id", Snapshot: &engine.SnapshotResult{Snapshot: engine.Snapshot{Run: long}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r.setSnapshots(many)
@@ -205,14 +205,14 @@ func TestNoSecretIsWrittenToAFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := repository.Create(t.Context(), options); err != nil {
+	if _, err := engine.Create(t.Context(), options); err != nil {
 		t.Fatal(err)
 	}
-	r, err := repository.Open(t.Context(), options)
+	r, err := engine.Open(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Snapshot(t.Context(), repository.SnapshotOptions{Source: b.path("source"), Run: "1"}); err != nil {
+	if _, err := r.Snapshot(t.Context(), engine.SnapshotOptions{Source: b.path("source"), Run: "1"}); err != nil {
 		t.Fatal(err)
 	}
 	looked := 0
@@ -247,7 +247,7 @@ func TestProgressIsTold(t *testing.T) {
 	b.config.Repository.Create = true
 	o := b.run(t, "snapshot")
 	var last struct {
-		Progress *repository.Progress `json:"progress"`
+		Progress *engine.Progress `json:"progress"`
 	}
 	for line := range strings.Lines(o.output) {
 		var fields map[string]any
@@ -263,7 +263,7 @@ func TestProgressIsTold(t *testing.T) {
 	if last.Progress == nil || last.Progress.Bytes == 0 {
 		t.Fatalf("no progress in\n%s", o.output)
 	}
-	if reflect.DeepEqual(*last.Progress, repository.Progress{}) || last.Progress.Files > 50 {
+	if reflect.DeepEqual(*last.Progress, engine.Progress{}) || last.Progress.Files > 50 {
 		t.Errorf("got %+v", last.Progress)
 	}
 }

@@ -4,8 +4,8 @@ import (
 	"log/slog"
 	"slices"
 
+	"github.com/slipway-dev/slipway/internal/backup/engine"
 	"github.com/slipway-dev/slipway/internal/redact"
-	"github.com/slipway-dev/slipway/internal/repository"
 )
 
 // scrubber replaces secrets in what is written. Nothing should hold one; this is for a server that repeats what it was sent, for a
@@ -49,7 +49,7 @@ func (s *scrubber) result(r *result) *result {
 	return &cleaned
 }
 
-func (s *scrubber) stats(of repository.Stats) repository.Stats {
+func (s *scrubber) stats(of engine.Stats) engine.Stats {
 	of.SkippedExamples, of.UnreadableExamples = s.all(of.SkippedExamples), s.all(of.UnreadableExamples)
 	return of
 }

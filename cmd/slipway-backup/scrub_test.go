@@ -13,9 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/slipway-dev/slipway/internal/mover"
+	"github.com/slipway-dev/slipway/internal/backup/engine"
+	"github.com/slipway-dev/slipway/internal/backup/mover"
 	"github.com/slipway-dev/slipway/internal/redact"
-	"github.com/slipway-dev/slipway/internal/repository"
 	"github.com/slipway-dev/slipway/internal/testing/property"
 )
 
@@ -49,14 +49,14 @@ func someResult(random *rand.Rand) *result {
 		return string(text)
 	}
 	at := time.Date(2026, 5, 1, 2, 0, 0, random.IntN(1e9), time.UTC)
-	of := repository.Snapshot{
+	of := engine.Snapshot{
 		ID: hex(32), Run: "run-uid-" + hex(8) + "/shop-data", Volume: "shop-data", SourceTime: at, Start: at, End: at, Manifest: hex(64),
-		Stats: repository.Stats{Files: int64(random.IntN(20000)), Bytes: random.Int64N(1 << 40), Skipped: 1, Unreadable: 1},
+		Stats: engine.Stats{Files: int64(random.IntN(20000)), Bytes: random.Int64N(1 << 40), Skipped: 1, Unreadable: 1},
 	}
-	r := &result{Command: "snapshot", Kind: repository.KindCorrupt, RepositoryID: hex(64), PeakMemoryBytes: 12345678}
-	r.Snapshot = &repository.SnapshotResult{Snapshot: of, AddedBytes: random.Int64N(1 << 30)}
-	r.Restore = &repository.RestoreResult{Snapshot: of, Files: 7, Bytes: 1000}
-	r.setSnapshots([]repository.Snapshot{of, of})
+	r := &result{Command: "snapshot", Kind: engine.KindCorrupt, RepositoryID: hex(64), PeakMemoryBytes: 12345678}
+	r.Snapshot = &engine.SnapshotResult{Snapshot: of, AddedBytes: random.Int64N(1 << 30)}
+	r.Restore = &engine.RestoreResult{Snapshot: of, Files: 7, Bytes: 1000}
+	r.setSnapshots([]engine.Snapshot{of, of})
 	return r
 }
 
@@ -108,7 +108,7 @@ func TestSecretsChangeNoIDAndNoNumber(t *testing.T) {
 func TestSecretsChangeNoNumberOfTheLog(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{ReplaceAttr: newScrubber([]string{"1024", "progress-canary"}).attribute}))
-	log.Info("progress", "progress", repository.Progress{Bytes: 1024, TotalBytes: 10240, TotalKnown: true})
+	log.Info("progress", "progress", engine.Progress{Bytes: 1024, TotalBytes: 10240, TotalKnown: true})
 	if p, ok := mover.ParseProgress(out.Bytes()); !ok || p.Bytes != 1024 || p.TotalBytes != 10240 || !p.TotalKnown {
 		t.Errorf("got %+v of %s", p, out.String())
 	}

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/slipway-dev/slipway/internal/mover"
+	"github.com/slipway-dev/slipway/internal/backup/mover"
 )
 
 // password is that of every repository. It protects nothing.

@@ -111,7 +111,7 @@ test-api: bin/testsum bin/localkube ## Run the tests that need an API server, wi
 .PHONY: test-monitor
 test-monitor: bin/testsum bin/localkube ## Let the supervisor of the monitor follow servers that fail, and a real API server. Let 500 kinds appear; ask with many random rights; kill who stores 200 times.
 	@echo 'test-monitor:'
-	@KUBEBUILDER_ASSETS=$$(bin/localkube assets) go test -json -race -count=1 -timeout 30m -tags monitortest,apitest,testing $(TEST_FLAGS) ./internal/monitor/supervisor ./internal/monitor/kindrole ./internal/monitor/recorder ./internal/monitor/server ./internal/monitor/store | $(TESTSUM)
+	@KUBEBUILDER_ASSETS=$$(bin/localkube assets) go test -json -race -count=1 -timeout 30m -tags monitortest,apitest,testing $(TEST_FLAGS) ./internal/monitor/supervisor ./internal/operator/kindrole ./internal/monitor/recorder ./internal/monitor/server ./internal/monitor/store | $(TESTSUM)
 
 # IMAGES=docs/images writes the images of docs/monitor-page.md again.
 .PHONY: test-monitor-page

@@ -11,7 +11,7 @@ import (
 	"text/template"
 
 	"github.com/slipway-dev/slipway/hack/metricsdoc/defined"
-	"github.com/slipway-dev/slipway/internal/kit/metric"
+	"github.com/slipway-dev/slipway/internal/metric"
 )
 
 //go:generate go run . -output ../../docs/metrics.md

@@ -14,7 +14,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	gatewaydesired "github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
-	routing "github.com/slipway-dev/slipway/internal/gateway/routes"
+	routing "github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
 	"github.com/slipway-dev/slipway/internal/health"
 )
 

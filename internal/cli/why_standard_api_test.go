@@ -21,7 +21,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 	"github.com/slipway-dev/slipway/internal/operator"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
@@ -111,7 +111,7 @@ func (f *fixture) answered(routes ...*gatewayv1.HTTPRoute) {
 			if err := env.Client.Get(f.Context(), client.ObjectKeyFromObject(route), route); err != nil {
 				return err
 			}
-			if len(route.Status.Parents) == 0 || meta.FindStatusCondition(route.Status.Parents[0].Conditions, graph.ConditionLive) == nil {
+			if len(route.Status.Parents) == 0 || meta.FindStatusCondition(route.Status.Parents[0].Conditions, gatewayapi.ConditionLive) == nil {
 				return fmt.Errorf("nobody has said anything of the route %q yet", route.Name)
 			}
 		}
@@ -138,7 +138,7 @@ func TestWhyOfTheGatewayAPI(t *testing.T) {
 func checkOwnObjects(t *testing.T) {
 	f := newFixture(t)
 	other := env.Namespace(t)
-	class := &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}, Spec: gatewayv1.GatewayClassSpec{ControllerName: graph.Controller}}
+	class := &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}, Spec: gatewayv1.GatewayClassSpec{ControllerName: gatewayapi.Controller}}
 	f.startGatewayOperator(f.namespace, other)
 	yes, no := true, false
 	f.backend("users", &yes)

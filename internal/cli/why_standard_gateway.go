@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 	"github.com/slipway-dev/slipway/internal/health"
 )
 
@@ -56,7 +56,7 @@ type listenerView struct {
 // Deployment is there.
 func (s *standardFindings) ours(f *findings) bool {
 	if class := s.classes[string(s.gateway.Spec.GatewayClassName)]; class != nil {
-		return class.Spec.ControllerName == graph.Controller
+		return class.Spec.ControllerName == gatewayapi.Controller
 	}
 	return f.deployment != nil && metav1.IsControlledBy(f.deployment, s.gateway)
 }

@@ -18,7 +18,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	standarddesired "github.com/slipway-dev/slipway/internal/controller/gateway/desired"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 )
 
 // loadStandard reads everything that the tree of a Gateway or a route of the Gateway API needs.
@@ -53,7 +53,7 @@ func (c *anyClients) loadStandardGateway(ctx context.Context, f *findings, objec
 	for _, kind := range standardRoutes {
 		steps = append(steps, step{kind + "s", func() error { return c.loadRoutesOf(ctx, f, kind) }})
 	}
-	for _, name := range graph.Certificates(gateway) {
+	for _, name := range gatewayapi.Certificates(gateway) {
 		steps = append(steps, c.grantsStep(ctx, s, name.Namespace))
 	}
 	if err := f.read(append(steps, c.eventsStep(ctx, f))); err != nil {
@@ -78,7 +78,7 @@ func (c *anyClients) loadStandardRoute(ctx context.Context, f *findings) error {
 	s, route := f.standard, f.standard.route
 	var steps []step
 	for _, ref := range route.refs {
-		if name, is := graph.GatewayOf(ref, route.Namespace); is {
+		if name, is := gatewayapi.GatewayOf(ref, route.Namespace); is {
 			steps = append(steps, step{fmt.Sprintf("Gateway %q", name), func() error { return c.loadParent(ctx, f, name) }})
 		}
 	}
@@ -190,7 +190,7 @@ func (c *anyClients) loadRoutesOf(ctx context.Context, f *findings, name string)
 	}
 	of := types.NamespacedName{Namespace: s.gateway.Namespace, Name: s.gateway.Name}
 	for _, route := range all {
-		if slices.ContainsFunc(route.refs, func(ref gatewayv1.ParentReference) bool { return graph.IsParent(ref, route.Namespace, of) }) {
+		if slices.ContainsFunc(route.refs, func(ref gatewayv1.ParentReference) bool { return gatewayapi.IsParent(ref, route.Namespace, of) }) {
 			s.routes = append(s.routes, route)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 	"github.com/slipway-dev/slipway/internal/health"
 )
 
@@ -42,7 +42,7 @@ type parentView struct {
 func (s *standardFindings) parents(route *standardRoute, only *gatewayv1.Gateway) []parentView {
 	var views []parentView
 	for _, ref := range route.refs {
-		if only != nil && !graph.IsParent(ref, route.Namespace, types.NamespacedName{Namespace: only.Namespace, Name: only.Name}) {
+		if only != nil && !gatewayapi.IsParent(ref, route.Namespace, types.NamespacedName{Namespace: only.Namespace, Name: only.Name}) {
 			continue
 		}
 		answered := false
@@ -112,7 +112,7 @@ func (s *standardFindings) parent(route *standardRoute, ref gatewayv1.ParentRefe
 		view.Controller = string(entry.ControllerName)
 		view.Accepted = conditionStatus(entry.Conditions, string(gatewayv1.RouteConditionAccepted))
 		view.Resolved = conditionStatus(entry.Conditions, string(gatewayv1.RouteConditionResolvedRefs))
-		view.Live = conditionStatus(entry.Conditions, graph.ConditionLive)
+		view.Live = conditionStatus(entry.Conditions, gatewayapi.ConditionLive)
 	}
 	view.judge(s, route, ref, entry)
 	return view
@@ -127,7 +127,7 @@ func conditionStatus(conditions []metav1.Condition, kind string) string {
 
 // judge finds what is wrong: first what keeps a controller from saying anything that counts, then what it says.
 func (v *parentView) judge(s *standardFindings, route *standardRoute, ref gatewayv1.ParentReference, entry *gatewayv1.RouteParentStatus) {
-	name, isGateway := graph.GatewayOf(ref, route.Namespace)
+	name, isGateway := gatewayapi.GatewayOf(ref, route.Namespace)
 	gateway, read := s.gateways[name]
 	if isGateway && read && gateway == nil {
 		v.fail(health.Failed, reasonNotFound, "does not exist")
@@ -156,14 +156,14 @@ func (v *parentView) judge(s *standardFindings, route *standardRoute, ref gatewa
 	}{
 		{string(gatewayv1.RouteConditionResolvedRefs), metav1.ConditionFalse},
 		{string(gatewayv1.RouteConditionPartiallyInvalid), metav1.ConditionTrue},
-		{graph.ConditionLive, metav1.ConditionFalse},
+		{gatewayapi.ConditionLive, metav1.ConditionFalse},
 	} {
 		c := meta.FindStatusCondition(entry.Conditions, bad.kind)
 		if c == nil || c.Status != bad.status {
 			continue
 		}
 		state := health.Failed
-		if bad.kind == graph.ConditionLive && !slices.Contains(lasting, c.Reason) {
+		if bad.kind == gatewayapi.ConditionLive && !slices.Contains(lasting, c.Reason) {
 			state = health.Progressing // the pods may be about to serve it
 		}
 		v.fail(state, c.Reason, c.Message)
@@ -172,7 +172,7 @@ func (v *parentView) judge(s *standardFindings, route *standardRoute, ref gatewa
 }
 
 // lasting are reasons of ConditionLive that do not pass by themselves.
-var lasting = []string{graph.ReasonPolicyInvalid, graph.ReasonAuthNotPossible, graph.ReasonOlderRouteFirst}
+var lasting = []string{gatewayapi.ReasonPolicyInvalid, gatewayapi.ReasonAuthNotPossible, gatewayapi.ReasonOlderRouteFirst}
 
 func (v *parentView) fail(state health.State, reason, message string) {
 	v.State, v.Reason, v.Message = state, reason, message
@@ -193,7 +193,7 @@ func (s *standardFindings) unanswered(isGateway bool, gateway *gatewayv1.Gateway
 		return health.Failed, fmt.Sprintf("the controller of GatewayClass %q has said nothing of %s", name, what)
 	case class == nil:
 		return health.Failed, fmt.Sprintf("no controller has said anything of %s: GatewayClass %q does not exist", what, name)
-	case class.Spec.ControllerName != graph.Controller:
+	case class.Spec.ControllerName != gatewayapi.Controller:
 		return health.Failed, fmt.Sprintf(
 			"GatewayClass %q is not Slipway's, and its controller %q has said nothing of %s: see whether that runs", name, class.Spec.ControllerName, what)
 	}

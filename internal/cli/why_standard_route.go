@@ -10,7 +10,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 	"github.com/slipway-dev/slipway/internal/health"
 )
 
@@ -117,7 +117,7 @@ func (s *standardFindings) podsBehind(f *findings, service types.NamespacedName,
 func (s *standardFindings) notGranted(kind, toKind string, to types.NamespacedName, field string) (reason, message string) {
 	from := s.namespace()
 	grants, read := s.grants[to.Namespace]
-	if to.Namespace == from || !read || graph.Permitted(grants, kind, from, toKind, to) {
+	if to.Namespace == from || !read || gatewayapi.Permitted(grants, kind, from, toKind, to) {
 		return "", ""
 	}
 	return string(gatewayv1.RouteReasonRefNotPermitted), fmt.Sprintf(

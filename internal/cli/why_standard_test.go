@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 	"github.com/slipway-dev/slipway/internal/health"
 )
 
@@ -31,7 +31,7 @@ func acceptedRoute() []metav1.Condition {
 	return []metav1.Condition{
 		observed("Accepted", true, "Accepted", "the route is attached to the Gateway"),
 		observed("ResolvedRefs", true, "ResolvedRefs", "everything that the route refers to can be used"),
-		observed(graph.ConditionLive, true, "Live", "every pod that is ready serves this generation of the route"),
+		observed(gatewayapi.ConditionLive, true, "Live", "every pod that is ready serves this generation of the route"),
 	}
 }
 
@@ -79,7 +79,7 @@ func standardClass(name string, controller gatewayv1.GatewayController) *gateway
 func routeOf(kind, namespace, name string, refs ...gatewayv1.ParentReference) *standardRoute {
 	route := &standardRoute{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, UID: "route-uid", Generation: 2}, kind: kind, refs: refs}
 	for _, ref := range refs {
-		route.status = append(route.status, gatewayv1.RouteParentStatus{ParentRef: ref, ControllerName: graph.Controller, Conditions: acceptedRoute()})
+		route.status = append(route.status, gatewayv1.RouteParentStatus{ParentRef: ref, ControllerName: gatewayapi.Controller, Conditions: acceptedRoute()})
 	}
 	return route
 }
@@ -91,7 +91,7 @@ func toEdge() gatewayv1.ParentReference {
 
 func newStandardFindings() *standardFindings {
 	return &standardFindings{
-		classes:  map[string]*gatewayv1.GatewayClass{"slipway": standardClass("slipway", graph.Controller)},
+		classes:  map[string]*gatewayv1.GatewayClass{"slipway": standardClass("slipway", gatewayapi.Controller)},
 		gateways: map[types.NamespacedName]*gatewayv1.Gateway{},
 		grants:   map[string][]*gatewayv1.ReferenceGrant{}, services: map[types.NamespacedName]*serviceFinding{},
 	}
@@ -165,7 +165,7 @@ func standardGatewayCases(t *testing.T) map[string]*findings {
 		"refused": wellStandardGateway(t, func(f *findings) {
 			bad := routeOf(kindHTTPRoute, "team-c", "blog", toEdge())
 			bad.status[0].Conditions = setOf(bad.status[0].Conditions, observed("Accepted", false, "NotAllowedByListeners", `parentRefs: listener "web" does not allow routes of namespace "team-c"`))
-			bad.status[0].Conditions = setOf(bad.status[0].Conditions, observed(graph.ConditionLive, false, "NotAccepted", "the Gateway does not accept the route"))
+			bad.status[0].Conditions = setOf(bad.status[0].Conditions, observed(gatewayapi.ConditionLive, false, "NotAccepted", "the Gateway does not accept the route"))
 			alike := *bad
 			alike.Name = "wiki"
 			silent := routeOf(kindHTTPRoute, "team-a", "new", toEdge())
@@ -319,7 +319,7 @@ func standardRouteCases(t *testing.T) map[string]*findings {
 		"refused":    wellStandardRoute(t, saysOfRoute(0, "Accepted", false, "NoMatchingListenerHostname", "hostnames: no listener that allows the route has a name in common with it")),
 		"unresolved": wellStandardRoute(t, saysOfRoute(0, "ResolvedRefs", false, "BackendNotFound", `rules[0].backendRefs[0]: Service "users" does not exist`), func(f *findings) { f.standard.services[users].service = nil }),
 		"partly":     wellStandardRoute(t, saysOfRoute(0, "PartiallyInvalid", true, "UnsupportedValue", "Dropped Rule: its requests are answered with 500: rules[1].filters[0].type: ExtensionRef is not supported")),
-		"not-live":   wellStandardRoute(t, saysOfRoute(0, graph.ConditionLive, false, "ReplicaBehind", `pod "edge-slipway-a" does not serve this generation of the route yet`)),
+		"not-live":   wellStandardRoute(t, saysOfRoute(0, gatewayapi.ConditionLive, false, "ReplicaBehind", `pod "edge-slipway-a" does not serve this generation of the route yet`)),
 		"old":        wellStandardRoute(t, func(f *findings) { f.standard.route.Generation = 5 }),
 		"two-parents": wellStandardRoute(t, func(f *findings) {
 			section, port := gatewayv1.SectionName("web"), gatewayv1.PortNumber(80)
@@ -328,8 +328,8 @@ func standardRouteCases(t *testing.T) map[string]*findings {
 			f.standard.gateways[types.NamespacedName{Namespace: "team-a", Name: "inner"}] = nil
 		}),
 		"other-controller": wellStandardRoute(t, withoutAnswer("example.com/controller")),
-		"operator-silent":  wellStandardRoute(t, withoutAnswer(graph.Controller)),
-		"no-class":         wellStandardRoute(t, withoutAnswer(graph.Controller), func(f *findings) { f.standard.classes["slipway"] = nil }),
+		"operator-silent":  wellStandardRoute(t, withoutAnswer(gatewayapi.Controller)),
+		"no-class":         wellStandardRoute(t, withoutAnswer(gatewayapi.Controller), func(f *findings) { f.standard.classes["slipway"] = nil }),
 		"mesh": wellStandardRoute(t, func(f *findings) {
 			group, kind := gatewayv1.Group(""), gatewayv1.Kind("Service")
 			f.standard.route.refs, f.standard.route.status = []gatewayv1.ParentReference{{Group: &group, Kind: &kind, Name: "users"}}, nil

@@ -21,24 +21,22 @@ var files = []string{
 	"desired/doc.go", "desired/desired.go", "desired/desired_test.go",
 }
 
-// childless are kinds without children: there is nothing to apply, and nothing that could drift. They run in the monitor, so the
-// operator knows nothing of them, and the player of faults, which plays the operator, plays none. Their rights are in
-// config/monitor/rbac.yaml.
-var childless = map[string]bool{"monitorrule": true}
+// shared are packages beside the kinds that are not of one kind.
+var shared = map[string]bool{"dataplane": true, "testdata": true}
+
+// monitorRule is the room of the kind that runs in the monitor. It has no children, so there is nothing to apply, and nothing that
+// could drift; the operator knows nothing of it, and the player of faults, which plays the operator, does not play it. Its rights
+// are in config/monitor/rbac.yaml.
+const monitorRule = "../monitor/monitorrule"
 
 // standard are kinds that Slipway does not define: those of the Gateway API. Their group, and where each is cached, is not ours, and
 // the player of faults knows only our own kinds.
 var standard = map[string]bool{"gateway": true}
 
-// ofChildren are the files of a kind that has children.
+// ofChildren are the files that only a kind with children has.
 var ofChildren = []string{"children.go", "drift_api_test.go", "main_api_test.go", "writes_api_test.go", "desired/doc.go", "desired/desired.go", "desired/desired_test.go"}
 
-// operated are the rooms of the operator.
-func operated(t *testing.T) []string {
-	return slices.DeleteFunc(rooms(t), func(room string) bool { return childless[room] })
-}
-
-// rooms are the names of the kinds that have a package.
+// rooms are the names of the kinds that have a package here.
 func rooms(t *testing.T) []string {
 	t.Helper()
 	entries, err := os.ReadDir(".")
@@ -47,7 +45,7 @@ func rooms(t *testing.T) []string {
 	}
 	var names []string
 	for _, entry := range entries {
-		if entry.IsDir() && entry.Name() != "testdata" {
+		if entry.IsDir() && !shared[entry.Name()] {
 			names = append(names, entry.Name())
 		}
 	}
@@ -78,10 +76,10 @@ func first(t *testing.T, pattern, text string) string {
 }
 
 func TestEveryPackageOfAKindHasTheSameFilesAndItsDocNamesThem(t *testing.T) {
-	for _, room := range rooms(t) {
-		t.Run(room, func(t *testing.T) {
+	for _, room := range append(rooms(t), monitorRule) {
+		t.Run(filepath.Base(room), func(t *testing.T) {
 			for _, file := range files {
-				if childless[room] && slices.Contains(ofChildren, file) {
+				if room == monitorRule && slices.Contains(ofChildren, file) {
 					continue
 				}
 				if _, err := os.Stat(filepath.Join(room, file)); err != nil {
@@ -111,7 +109,7 @@ func TestEveryPackageOfAKindHasTheSameFilesAndItsDocNamesThem(t *testing.T) {
 
 func TestEveryKindIsKnownWhereverKindsAre(t *testing.T) {
 	cache, operator, metrics := read(t, "internal/operator/cache.go"), read(t, "internal/operator/controllers.go"), read(t, "docs/metrics.md")
-	for _, room := range operated(t) {
+	for _, room := range rooms(t) {
 		t.Run(room, func(t *testing.T) {
 			in := func(path ...string) string { return read(t, append([]string{"internal/controller", room}, path...)...) }
 			kind := first(t, `const Kind = "(\w+)"`, in("desired/desired.go"))
@@ -151,15 +149,15 @@ func TestEveryKindIsKnownWhereverKindsAre(t *testing.T) {
 }
 
 func TestEveryKindHasASpecPageAndFaultScenarios(t *testing.T) {
-	for _, room := range rooms(t) {
-		t.Run(room, func(t *testing.T) {
-			page := read(t, "docs/spec", room+".md")
+	for _, room := range append(rooms(t), monitorRule) {
+		t.Run(filepath.Base(room), func(t *testing.T) {
+			page := read(t, "docs/spec", filepath.Base(room)+".md")
 			for _, section := range []string{"## Writing a spec", "## Working with ", "## Status"} {
 				if !strings.Contains(page, section) {
 					t.Errorf("docs/spec/%s.md lacks %q", room, section)
 				}
 			}
-			if childless[room] || standard[room] {
+			if room == monitorRule || standard[room] {
 				return
 			}
 			read(t, "test/fault/testdata", room, "kind.yaml")
@@ -171,35 +169,33 @@ func TestEveryKindHasASpecPageAndFaultScenarios(t *testing.T) {
 	}
 }
 
-// What a kind of the monitor asks for in its markers, the monitor has. Its metrics are documented.
-func TestTheMonitorHasTheRightsOfItsKinds(t *testing.T) {
+// What the kind of the monitor asks for in its markers, the monitor has. Its metrics are documented.
+func TestTheMonitorHasTheRightsOfItsKind(t *testing.T) {
 	rights, metrics, run := read(t, "config/monitor/rbac.yaml"), read(t, "docs/metrics.md"), read(t, "internal/monitor/app/rules.go")
-	for room := range childless {
-		markers := regexp.MustCompile(`\+kubebuilder:rbac:groups=(\S+),resources=(\S+),verbs=(\S+)`).FindAllStringSubmatch(read(t, "internal/controller", room, "controller.go"), -1)
-		if len(markers) < 2 {
-			t.Errorf("%s has the markers %q", room, markers)
+	markers := regexp.MustCompile(`\+kubebuilder:rbac:groups=(\S+),resources=(\S+),verbs=(\S+)`).FindAllStringSubmatch(read(t, "internal/controller", monitorRule, "controller.go"), -1)
+	if len(markers) < 2 {
+		t.Errorf("it has the markers %q", markers)
+	}
+	for _, m := range markers {
+		rule := "  - apiGroups: [" + m[1] + "]\n    resources: [" + m[2] + "]\n    verbs: [" + strings.ReplaceAll(m[3], ";", ", ") + "]"
+		if !strings.Contains(rights, rule) {
+			t.Errorf("config/monitor/rbac.yaml lacks\n%s", rule)
 		}
-		for _, m := range markers {
-			rule := "  - apiGroups: [" + m[1] + "]\n    resources: [" + m[2] + "]\n    verbs: [" + strings.ReplaceAll(m[3], ";", ", ") + "]"
-			if !strings.Contains(rights, rule) {
-				t.Errorf("config/monitor/rbac.yaml lacks\n%s", rule)
-			}
+	}
+	for _, name := range regexp.MustCompile(`"(slipway_\w+)"`).FindAllStringSubmatch(read(t, "internal/controller", monitorRule, "metrics.go"), -1) {
+		if !strings.HasPrefix(name[1], "slipway_monitorrule_") || !strings.Contains(metrics, "`"+name[1]+"`") {
+			t.Errorf("metric %s is not called after the kind, or not in docs/metrics.md", name[1])
 		}
-		for _, name := range regexp.MustCompile(`"(slipway_\w+)"`).FindAllStringSubmatch(read(t, "internal/controller", room, "metrics.go"), -1) {
-			if !strings.HasPrefix(name[1], "slipway_"+room+"_") || !strings.Contains(metrics, "`"+name[1]+"`") {
-				t.Errorf("metric %s is not called after the kind, or not in docs/metrics.md", name[1])
-			}
-		}
-		if !strings.Contains(run, room+".Setup(") {
-			t.Errorf("the monitor does not run the controller of %s", room)
-		}
+	}
+	if !strings.Contains(run, "monitorrule.Setup(") {
+		t.Error("the monitor does not run its controller")
 	}
 }
 
 // Reconcile is a table of contents. A linter holds its length; this holds that it ends where every other one does.
 func TestEveryReconcileEndsWithTheKit(t *testing.T) {
-	for _, room := range rooms(t) {
-		t.Run(room, func(t *testing.T) {
+	for _, room := range append(rooms(t), monitorRule) {
+		t.Run(filepath.Base(room), func(t *testing.T) {
 			source := read(t, "internal/controller", room, "controller.go")
 			body := first(t, `(?s)\nfunc \(r \*Reconciler\) Reconcile\((.*?)\n}\n`, source)
 			for _, call := range []string{"r.load(ctx,", "r.kit.Abort(", "r.kit.Forget(", "r.kit.Conclude("} {

@@ -27,7 +27,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 	"github.com/slipway-dev/slipway/internal/testing/lockedbuffer"
 )
@@ -289,14 +289,14 @@ func (c *cluster) run() *running {
 }
 
 // revision is the gateway's answer of what it serves.
-func (r *running) revision() revision.Document {
+func (r *running) revision() document.Document {
 	r.t.Helper()
-	var document revision.Document
+	var doc document.Document
 	code, body := fetch(r.admin, "/revision")
-	if err := json.Unmarshal([]byte(body), &document); code != http.StatusOK || err != nil {
+	if err := json.Unmarshal([]byte(body), &doc); code != http.StatusOK || err != nil {
 		r.t.Fatalf("got %d %q: %v", code, body, err)
 	}
-	return document
+	return doc
 }
 
 // serves waits until the gateway reports the generation and exactly these problems. For

@@ -4,14 +4,14 @@ import (
 	"context"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/gateway/static"
 )
 
 // followFile serves the configuration file until the context ends. A file has no
 // generation, so each changed content counts as a new one.
 func (g *gateway) followFile(ctx context.Context) error {
-	var served revision.Document
+	var served document.Document
 	generation := int64(0)
 	apply := func(config *static.Config) error {
 		if err := g.certificates.SetChecked(config.Certificates, config.Clients); err != nil {
@@ -19,7 +19,7 @@ func (g *gateway) followFile(ctx context.Context) error {
 		}
 		g.handler.Set(config.Proxy)
 		generation++
-		served = revision.Document{Generation: generation, Problems: revision.TableProblems(config.Problems)}
+		served = document.Document{Generation: generation, Problems: document.TableProblems(config.Problems)}
 		g.board.Publish(served)
 		for _, problem := range served.Problems {
 			g.options.Log.Warn("not served as it is written", "name", problem.Name, "field", problem.Field, "reason", problem.Reason, "message", problem.Message)
@@ -31,7 +31,7 @@ func (g *gateway) followFile(ctx context.Context) error {
 		if served.Rejected == nil || served.Rejected.Message != err.Error() { // the same error was logged already
 			generation++
 		}
-		served.Rejected = &revision.Rejected{Generation: generation, Reason: slipwayv1alpha1.ReasonInvalid, Message: err.Error()}
+		served.Rejected = &document.Rejected{Generation: generation, Reason: slipwayv1alpha1.ReasonInvalid, Message: err.Error()}
 		g.board.Publish(served)
 		g.options.Log.Error("the configuration is not applied, the one before stays", "error", err)
 	}, g.panics.Report)

@@ -26,14 +26,14 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/dialguard"
 	"github.com/slipway-dev/slipway/internal/gateway/admin"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
 	"github.com/slipway-dev/slipway/internal/gateway/panics"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 	"github.com/slipway-dev/slipway/internal/gateway/quota"
 	"github.com/slipway-dev/slipway/internal/gateway/quota/peers"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/gateway/settings"
 	"github.com/slipway-dev/slipway/internal/gateway/tracing"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
 )
 
 // lastTraces bounds how long sending the last traces may take.
@@ -107,7 +107,7 @@ type gateway struct {
 	server       *proxy.Server
 	admin        *admin.Handler
 	shared       *peers.Shared
-	board        *revision.Board
+	board        *document.Board
 	panics       *panics.Log
 	traces       *trace.TracerProvider // nil: no traces
 	adminPort    int32                 // 0: none
@@ -156,7 +156,7 @@ func Run(ctx context.Context, options Options) error {
 		g.adminPort = int32(at.Port)
 	}
 	g.handler = proxy.New(serving)
-	g.board = revision.NewBoard(g.clock, options.Version)
+	g.board = document.NewBoard(g.clock, options.Version)
 	metrics.MustRegister(newStates(g.handler, g.certificates, g.board, g.shared, g.panics))
 	g.admin = admin.New(g.ready, registry, g.board)
 	balancer, err := options.loadBalancer()
@@ -178,7 +178,7 @@ func Run(ctx context.Context, options Options) error {
 func (g *gateway) newShared() *peers.Shared {
 	secret, key := quota.SecretName(g.options.Gateway), quota.SecretKey
 	if g.options.Kind == KindGateway {
-		secret, key = g.options.BorrowedCertificates, borrowed.ReplicasKey
+		secret, key = g.options.BorrowedCertificates, copied.ReplicasKey
 	}
 	return peers.NewShared(peers.SharedOptions{
 		Address: cmp.Or(g.options.Peers, net.JoinHostPort("", strconv.Itoa(peers.Port))),

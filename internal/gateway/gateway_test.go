@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/testing/lockedbuffer"
 )
 
@@ -32,7 +32,7 @@ func send(method string, address net.Addr, path string) (int, string) {
 		return 0, ""
 	}
 	if method == http.MethodPost {
-		revision.Instruct(request)
+		document.Instruct(request)
 	}
 	response, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {
@@ -95,13 +95,13 @@ backends: {"app:80": {addresses: ["` + backend.Listener.Addr().String() + `"]}}}
 	write(`{name: new, path: /new, directResponse: {statusCode: 200, body: hello}}`)
 	eventually(t, "the changed file is served", func() bool { _, body := fetch(at[0], "/new"); return body == "hello" })
 	eventually(t, "the second content of the file is said to be served", func() bool {
-		_, document := fetch(at[2], "/revision")
-		return strings.Contains(document, `"version":"1.2.3"`) && strings.Contains(document, `"generation":2`)
+		_, doc := fetch(at[2], "/revision")
+		return strings.Contains(doc, `"version":"1.2.3"`) && strings.Contains(doc, `"generation":2`)
 	})
 	write(`nonsense: [`)
 	eventually(t, "the file that cannot be read is rejected", func() bool {
-		_, document := fetch(at[2], "/revision")
-		return strings.Contains(document, `"generation":2,"rejected":{"generation":3,"reason":"Invalid"`)
+		_, doc := fetch(at[2], "/revision")
+		return strings.Contains(doc, `"generation":2,"rejected":{"generation":3,"reason":"Invalid"`)
 	})
 	if _, body := fetch(at[0], "/new"); body != "hello" {
 		t.Errorf("after a file that cannot be read: got %q", body)

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
@@ -151,7 +151,7 @@ func TestListenersComeAndGo(t *testing.T) {
 	}
 	g := c.put("Gateway", "edge", gatewaySpec(httpListener("one", one, ""), httpListener("two", two, ", hostname: b.example.com")))
 	r.says([]string{routeDigest(route)}, "one", "two")
-	if got := r.revision(); got.UID != g.GetUID() || got.Generation != g.GetGeneration() || got.Listeners[1].Digest != revision.ListenerDigest(int32(two), false, "b.example.com", nil) {
+	if got := r.revision(); got.UID != g.GetUID() || got.Generation != g.GetGeneration() || got.Listeners[1].Digest != document.ListenerDigest(int32(two), false, "b.example.com", nil) {
 		t.Errorf("got %+v", got)
 	}
 	if got := gets(two, "b.example.com", "/"); got != "app" {

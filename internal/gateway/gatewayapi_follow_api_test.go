@@ -22,8 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
@@ -34,7 +34,7 @@ func TestCertificatesAreThoseOfTheListener(t *testing.T) {
 	c.secret("own", own.data)
 	name := types.NamespacedName{Namespace: other.namespace, Name: "theirs"}
 	copies := map[string][]byte{}
-	borrowed.Put(copies, name, borrowed.Certificate{Certificate: theirs.data[corev1.TLSCertKey], PrivateKey: theirs.data[corev1.TLSPrivateKeyKey], Version: "77"})
+	copied.Put(copies, name, copied.Certificate{Certificate: theirs.data[corev1.TLSCertKey], PrivateKey: theirs.data[corev1.TLSPrivateKeyKey], Version: "77"})
 	c.secret("edge-certificates", copies)
 	one, two := environment.FreePort(t), environment.FreePort(t)
 	listener := func(name string, port int, host, secret string) string {
@@ -55,7 +55,7 @@ func TestCertificatesAreThoseOfTheListener(t *testing.T) {
 	if got := serialOn(two, "b.example.com"); got != theirs.serial {
 		t.Errorf("got certificate %s, want %s", got, theirs.serial)
 	}
-	if got, want := r.revision().Listeners[1].Digest, revision.ListenerDigest(int32(two), true, "b.example.com", []string{name.String() + "@77"}); got != want {
+	if got, want := r.revision().Listeners[1].Digest, document.ListenerDigest(int32(two), true, "b.example.com", []string{name.String() + "@77"}); got != want {
 		t.Errorf("got digest %s, want %s", got, want)
 	}
 
@@ -65,7 +65,7 @@ func TestCertificatesAreThoseOfTheListener(t *testing.T) {
 	if err := env.Client.Get(t.Context(), client.ObjectKey{Namespace: c.namespace, Name: "own"}, secret); err != nil {
 		t.Fatal(err)
 	}
-	want := revision.ListenerDigest(int32(one), true, "a.example.com", []string{c.namespace + "/own@" + secret.ResourceVersion})
+	want := document.ListenerDigest(int32(one), true, "a.example.com", []string{c.namespace + "/own@" + secret.ResourceVersion})
 	environment.Eventually(t, func() error {
 		if got := r.revision().Listeners[0].Digest; got != want {
 			return fmt.Errorf("got digest %s, want %s", got, want)

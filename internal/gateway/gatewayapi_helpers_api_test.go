@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 	"github.com/slipway-dev/slipway/internal/testing/lockedbuffer"
 )
@@ -118,7 +118,7 @@ func (c *site) serve(name string, b backend) {
 }
 
 func routeDigest(object *unstructured.Unstructured) string {
-	return revision.RouteDigest(object.GetUID(), object.GetGeneration())
+	return document.RouteDigest(object.GetUID(), object.GetGeneration())
 }
 
 // runGateway starts a gateway for the Gateway called edge, until the end of the test.

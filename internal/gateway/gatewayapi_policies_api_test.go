@@ -18,8 +18,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
@@ -62,7 +62,7 @@ func becomes(t *testing.T, want, port int, host, path string, fields ...string) 
 }
 
 func policyDigest(object *unstructured.Unstructured, secrets ...string) string {
-	return revision.PolicyDigest(object.GetUID(), object.GetGeneration(), secrets)
+	return document.PolicyDigest(object.GetUID(), object.GetGeneration(), secrets)
 }
 
 func (r *running) usesPolicy(digest string) {
@@ -142,7 +142,7 @@ func TestPoliciesOfOtherNamespaces(t *testing.T) {
 
 	copies := map[string][]byte{}
 	name := types.NamespacedName{Namespace: other.namespace, Name: "theirs"}
-	if err := borrowed.PutCredentials(copies, name, borrowed.Credentials{Data: map[string][]byte{"bob": keyHash("bob")}, Version: "7"}); err != nil {
+	if err := copied.PutCredentials(copies, name, copied.Credentials{Data: map[string][]byte{"bob": keyHash("bob")}, Version: "7"}); err != nil {
 		t.Fatal(err)
 	}
 	c.secret("edge-certificates", copies)

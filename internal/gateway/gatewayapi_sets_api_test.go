@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
@@ -77,7 +77,7 @@ func TestTheCertificatesOfAListenerSet(t *testing.T) {
 	c.secret("admin", admin.data)
 	copies := map[string][]byte{}
 	name := types.NamespacedName{Namespace: other.namespace, Name: "theirs"}
-	borrowed.Put(copies, name, borrowed.Certificate{Certificate: theirs.data[corev1.TLSCertKey], PrivateKey: theirs.data[corev1.TLSPrivateKeyKey], Version: "77"})
+	copied.Put(copies, name, copied.Certificate{Certificate: theirs.data[corev1.TLSCertKey], PrivateKey: theirs.data[corev1.TLSPrivateKeyKey], Version: "77"})
 	c.secret("edge-certificates", copies)
 	port, secure := environment.FreePort(t), environment.FreePort(t)
 	c.put("Gateway", "edge", openGatewaySpec("All", httpListener("http", port, "")))

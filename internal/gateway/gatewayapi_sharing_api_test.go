@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
@@ -22,7 +22,7 @@ func (r *running) tells(apart bool, routes ...string) {
 	r.t.Helper()
 	environment.Eventually(r.t, func() error {
 		got := r.revision()
-		told := slices.ContainsFunc(got.Problems, func(p revision.Problem) bool { return p.Reason == slipwayv1alpha1.ReasonLimitNotShared })
+		told := slices.ContainsFunc(got.Problems, func(p document.Problem) bool { return p.Reason == slipwayv1alpha1.ReasonLimitNotShared })
 		if told != apart {
 			return fmt.Errorf("it says %+v", got.Problems)
 		}
@@ -63,7 +63,7 @@ func TestThePodsOfAGatewayFindEachOther(t *testing.T) {
 	c.put("Gateway", "edge", gatewaySpec(httpListener("http", port, ""), httpListener("between-pods", 15022, "")))
 	route := c.put("HTTPRoute", "shop", `{parentRefs: [{name: edge}], rules: [{`+to("app")+`}]}`)
 	policy := c.put("GatewayPolicy", "limit", `{targetRefs: [{kind: HTTPRoute, name: shop}], defaults: {rateLimit: {requests: 6, period: 1h, count: Gateway}}}`)
-	c.secret("edge-certificates", map[string][]byte{borrowed.ReplicasKey: bytes.Repeat([]byte("k"), borrowed.SecretBytes)})
+	c.secret("edge-certificates", map[string][]byte{copied.ReplicasKey: bytes.Repeat([]byte("k"), copied.SecretBytes)})
 	c.serve("edge", newBackend(t, "another pod, without a port for others"))
 	r := c.runGateway(func(o *Options) { o.Peers = "127.0.0.1:0" })
 	r.says([]string{routeDigest(route), policyDigest(policy)}, "http")

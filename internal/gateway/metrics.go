@@ -8,8 +8,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/panics"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 	"github.com/slipway-dev/slipway/internal/gateway/quota/peers"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
-	"github.com/slipway-dev/slipway/internal/kit/metric"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
+	"github.com/slipway-dev/slipway/internal/metric"
 )
 
 // StateMetrics describes the metrics of the served configuration. Their values are computed
@@ -34,13 +34,13 @@ func StateMetrics() []metric.Definition {
 type states struct {
 	handler      *proxy.Handler
 	certificates *proxy.Certificates
-	board        *revision.Board
+	board        *document.Board
 	shared       *peers.Shared
 	panics       *panics.Log
 	descriptions []*prometheus.Desc
 }
 
-func newStates(handler *proxy.Handler, certificates *proxy.Certificates, board *revision.Board, shared *peers.Shared, panics *panics.Log) *states {
+func newStates(handler *proxy.Handler, certificates *proxy.Certificates, board *document.Board, shared *peers.Shared, panics *panics.Log) *states {
 	s := &states{handler: handler, certificates: certificates, board: board, shared: shared, panics: panics}
 	for _, d := range StateMetrics() {
 		s.descriptions = append(s.descriptions, prometheus.NewDesc(d.Name, d.Help, d.Labels, nil))
@@ -60,17 +60,17 @@ func (s *states) Collect(metrics chan<- prometheus.Metric) {
 	gauge := func(definition int, value float64, labels ...string) {
 		metrics <- prometheus.MustNewConstMetric(s.descriptions[definition], prometheus.GaugeValue, value, labels...)
 	}
-	document := s.board.Current()
-	gauge(0, float64(document.Generation))
-	gauge(1, oneIf(document.Rejected != nil))
+	doc := s.board.Current()
+	gauge(0, float64(doc.Generation))
+	gauge(1, oneIf(doc.Rejected != nil))
 	problems := map[string]int{}
-	for _, problem := range document.Problems {
+	for _, problem := range doc.Problems {
 		problems[problem.Reason]++
 	}
 	for reason, count := range problems {
 		gauge(2, float64(count), reason)
 	}
-	gauge(3, oneIf(!document.Stale()))
+	gauge(3, oneIf(!doc.Stale()))
 	for _, backend := range s.handler.BackendStates() {
 		port := strconv.Itoa(int(backend.Port))
 		gauge(4, float64(backend.Available), backend.Service, port, "available")

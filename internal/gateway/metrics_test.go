@@ -19,7 +19,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 	"github.com/slipway-dev/slipway/internal/gateway/quota"
 	"github.com/slipway-dev/slipway/internal/gateway/quota/peers"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -60,7 +60,7 @@ func certificateUntil(t *testing.T, secret string, end time.Time) proxy.Certific
 func TestMetricsSayWhatIsServed(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	shared := peers.NewShared(peers.SharedOptions{Clock: clock.RealClock{}})
-	handler, certificates, board := proxy.New(proxy.Options{}), new(proxy.Certificates), revision.NewBoard(clock.RealClock{}, "1")
+	handler, certificates, board := proxy.New(proxy.Options{}), new(proxy.Certificates), document.NewBoard(clock.RealClock{}, "1")
 	caught := panics.NewLog(slog.New(slog.DiscardHandler), clock.RealClock{})
 	registry.MustRegister(newStates(handler, certificates, board, shared, caught))
 	want := func(when string, wanted map[string]float64) {
@@ -83,9 +83,9 @@ func TestMetricsSayWhatIsServed(t *testing.T) {
 	if err := certificates.Set([]proxy.Certificate{one, other, one}); err != nil {
 		t.Fatal(err)
 	}
-	board.Publish(revision.Document{
-		Generation: 3, Rejected: &revision.Rejected{Generation: 4}, View: &revision.View{Since: end},
-		Problems: []revision.Problem{{Reason: "NoEndpoints"}, {Reason: "NoEndpoints", Route: 1}, {Reason: "InvalidRegex"}},
+	board.Publish(document.Document{
+		Generation: 3, Rejected: &document.Rejected{Generation: 4}, View: &document.View{Since: end},
+		Problems: []document.Problem{{Reason: "NoEndpoints"}, {Reason: "NoEndpoints", Route: 1}, {Reason: "InvalidRegex"}},
 	})
 	caught.Report("serve a request", "a defect", nil)
 	want("served, with everything wrong", map[string]float64{
@@ -101,7 +101,7 @@ func TestMetricsSayWhatIsServed(t *testing.T) {
 	if err := certificates.Set(nil); err != nil {
 		t.Fatal(err)
 	}
-	board.Publish(revision.Document{Generation: 5, View: &revision.View{Current: true}})
+	board.Publish(document.Document{Generation: 5, View: &document.View{Current: true}})
 	want("well again", map[string]float64{
 		"slipway_gateway_generation": 5, "slipway_gateway_configuration_rejected": 0, "slipway_gateway_view_current": 1,
 		"slipway_gateway_panics_total": 1,
@@ -112,7 +112,7 @@ func TestMetricsSayWhatIsServed(t *testing.T) {
 func TestMetricsSayHowLimitsAreShared(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	shared := peers.NewShared(peers.SharedOptions{Address: "127.0.0.1:0", Clock: clock.RealClock{}})
-	registry.MustRegister(newStates(proxy.New(proxy.Options{}), new(proxy.Certificates), revision.NewBoard(clock.RealClock{}, "1"), shared, panics.NewLog(slog.New(slog.DiscardHandler), clock.RealClock{})))
+	registry.MustRegister(newStates(proxy.New(proxy.Options{}), new(proxy.Certificates), document.NewBoard(clock.RealClock{}, "1"), shared, panics.NewLog(slog.New(slog.DiscardHandler), clock.RealClock{})))
 	number := func(name string) (series int, sum float64) {
 		families, err := registry.Gather()
 		if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/podevents"
 	"github.com/slipway-dev/slipway/internal/kit/refusal"
 	"github.com/slipway-dev/slipway/internal/kit/status"
-	"github.com/slipway-dev/slipway/internal/kit/workload"
+	"github.com/slipway-dev/slipway/internal/workload"
 )
 
 // Memory bounds what a reconciler remembers of its objects: entries of about 200 bytes.

@@ -13,7 +13,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/slipway-dev/slipway/internal/kit/metric"
+	"github.com/slipway-dev/slipway/internal/metric"
 )
 
 // CountConditions registers a metric that counts the objects in a cache by condition and status. object is an empty object of

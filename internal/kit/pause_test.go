@@ -20,7 +20,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/blocker"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/refusal"
-	"github.com/slipway-dev/slipway/internal/kit/workload"
+	"github.com/slipway-dev/slipway/internal/workload"
 )
 
 // What refuses the pods of a Deployment is watched no more once the owner is paused, or the Deployment is somebody else's: nothing of

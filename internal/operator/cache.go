@@ -33,7 +33,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/going"
 	"github.com/slipway-dev/slipway/internal/kit/optional"
 	"github.com/slipway-dev/slipway/internal/kit/webhook"
-	"github.com/slipway-dev/slipway/internal/monitor/kindrole"
+	"github.com/slipway-dev/slipway/internal/operator/kindrole"
 )
 
 // fieldManagerPrefix is common to the field managers of Slipway's controllers.

@@ -7,6 +7,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/slipway-dev/slipway/internal/backup/lock"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway"
 	"github.com/slipway-dev/slipway/internal/controller/backup"
 	"github.com/slipway-dev/slipway/internal/controller/backuprun"
@@ -14,7 +15,6 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/restore"
 	"github.com/slipway-dev/slipway/internal/controller/webapp"
 	"github.com/slipway-dev/slipway/internal/kit/going"
-	"github.com/slipway-dev/slipway/internal/kit/lease"
 	"github.com/slipway-dev/slipway/internal/kit/optional"
 )
 
@@ -75,7 +75,7 @@ func gatewayOptions(options Options) gateway.Options {
 // setups are what registers each controller, by its name.
 func setups(mgr ctrl.Manager, options Options, gateways gateway.Options, named *optional.Kinds) map[string]func() error {
 	backupImage := cmp.Or(options.BackupImage, defaultBackupImage)
-	turns := &lease.Turns{} // a Backup and its runs make Jobs for one repository
+	turns := &lock.Turns{} // a Backup and its runs make Jobs for one repository
 	namespaces := gateways.Going
 	return map[string]func() error{
 		"gateway":      func() error { return gateway.Setup(mgr, gateways) },

@@ -14,7 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/slipway-dev/slipway/internal/kit/metric"
+	"github.com/slipway-dev/slipway/internal/metric"
 )
 
 const (

@@ -5,8 +5,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/slipway-dev/slipway/internal/kit/metric"
 	"github.com/slipway-dev/slipway/internal/memory"
+	"github.com/slipway-dev/slipway/internal/metric"
 )
 
 // The operator's metrics that are about no kind. They do not change while it runs.

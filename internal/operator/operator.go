@@ -28,7 +28,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/contentkey"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/webhook"
-	"github.com/slipway-dev/slipway/internal/monitor/kindrole"
+	"github.com/slipway-dev/slipway/internal/operator/kindrole"
 )
 
 // DefaultNamespace is where the operator is installed, unless somebody chose another one.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
 	"github.com/slipway-dev/slipway/internal/kit/contentkey"
-	"github.com/slipway-dev/slipway/internal/monitor/kindrole"
+	"github.com/slipway-dev/slipway/internal/operator/kindrole"
 )
 
 // shippedRoles are the rights in the cluster, and those to the key.

@@ -8,7 +8,7 @@ import (
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/volumesnapshot"
+	"github.com/slipway-dev/slipway/internal/backup/volumesnapshot"
 )
 
 // Scheme returns the kinds that the operator knows.

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/volumesnapshot"
+	"github.com/slipway-dev/slipway/internal/backup/volumesnapshot"
 )
 
 // copies is how many copies are made of a volume that is written to all the time.

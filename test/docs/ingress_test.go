@@ -22,10 +22,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
-	"github.com/slipway-dev/slipway/internal/gateway/routes"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
 )
 
 const page = "../../docs/from-ingress.md"
@@ -151,11 +151,11 @@ func newCluster(t *testing.T, names ...string) *cluster {
 // ofAPIGateway is the table of an APIGateway.
 func (c *cluster) ofAPIGateway(t *testing.T, of *slipwayv1alpha1.APIGateway) *table.Table {
 	t.Helper()
-	in := routes.Input{Routes: of.Spec.Routes, BelievesEverybody: routes.BelievesEverybody(&of.Spec), Services: map[string]table.Service{}, Secrets: map[string]map[string][]byte{"users": c.users}}
+	in := apigateway.Input{Routes: of.Spec.Routes, BelievesEverybody: apigateway.BelievesEverybody(&of.Spec), Services: map[string]table.Service{}, Secrets: map[string]map[string][]byte{"users": c.users}}
 	for name, service := range c.services {
 		in.Services[name.Name] = service
 	}
-	compiled, problems := routes.Compile(in)
+	compiled, problems := apigateway.Compile(in)
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
@@ -167,12 +167,12 @@ func (c *cluster) ofGateway(t *testing.T, gateway *gatewayv1.Gateway, f *front, 
 	t.Helper()
 	gateway = gateway.DeepCopy()
 	gateway.Namespace, gateway.Spec.Listeners[0].Port = namespace, port
-	in := graph.Input{Gateway: gateway, HTTPRoutes: f.routes, GatewayPolicies: f.policies, Services: map[types.NamespacedName]graph.Service{}}
-	in.Authentication = graph.Authenticate(f.policies, func(types.NamespacedName) (map[string][]byte, bool) { return c.users, true })
+	in := gatewayapi.Input{Gateway: gateway, HTTPRoutes: f.routes, GatewayPolicies: f.policies, Services: map[types.NamespacedName]gatewayapi.Service{}}
+	in.Authentication = gatewayapi.Authenticate(f.policies, func(types.NamespacedName) (map[string][]byte, bool) { return c.users, true })
 	for name := range c.services {
-		in.Services[types.NamespacedName(name)] = graph.Service{Ports: map[int32]graph.Port{80: {}}}
+		in.Services[types.NamespacedName(name)] = gatewayapi.Service{Ports: map[int32]gatewayapi.Port{80: {}}}
 	}
-	g := graph.Build(in)
+	g := gatewayapi.Build(in)
 	compiled, problems := table.Compile(g.Table(c.services))
 	if len(problems) > 0 {
 		t.Fatal(problems)
@@ -275,7 +275,7 @@ func TestEveryExampleIsAnsweredAlike(t *testing.T) {
 				t.Fatal("an object is missing, or requests are")
 			}
 			general := f.apiGateway.Spec // with the defaults of what is not said
-			general.TrustedProxies = routes.TrustedProxies(&general)
+			general.TrustedProxies = apigateway.TrustedProxies(&general)
 			for way, one := range map[string]struct {
 				spec     slipwayv1alpha1.APIGatewaySpec
 				compiled func(*cluster, int32) *table.Table

@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-dev/slipway/internal/gateway"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
 	"github.com/slipway-dev/slipway/internal/testing/authority"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 	"github.com/slipway-dev/slipway/internal/testing/lockedbuffer"
@@ -176,7 +176,7 @@ func (c *site) policies(t *testing.T, lanes []*lane) {
 			continue
 		}
 		name := "authority-of-" + l.name
-		borrowed.PutBundle(copies.Data, types.NamespacedName{Namespace: c.namespace, Name: name}, borrowed.Bundle{Authorities: l.authority, Version: "1"})
+		copied.PutBundle(copies.Data, types.NamespacedName{Namespace: c.namespace, Name: name}, copied.Bundle{Authorities: l.authority, Version: "1"})
 		c.put(t, "BackendTLSPolicy", l.name, fmt.Sprintf("{targetRefs: [{group: '', kind: Service, name: %s}], validation: {hostname: %s, caCertificateRefs: [{group: '', kind: ConfigMap, name: %s}]}}", l.name, l.certified, name))
 	}
 	c.create(t, copies)

@@ -16,18 +16,18 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/backup/mover"
 	apigateway "github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
 	backup "github.com/slipway-dev/slipway/internal/controller/backup/desired"
 	backuprun "github.com/slipway-dev/slipway/internal/controller/backuprun/desired"
 	gateway "github.com/slipway-dev/slipway/internal/controller/gateway/desired"
 	restore "github.com/slipway-dev/slipway/internal/controller/restore/desired"
 	webapp "github.com/slipway-dev/slipway/internal/controller/webapp/desired"
+	frontend "github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
-	"github.com/slipway-dev/slipway/internal/gateway/routes"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
 	"github.com/slipway-dev/slipway/internal/monitor/rule"
-	"github.com/slipway-dev/slipway/internal/mover"
 	"github.com/slipway-dev/slipway/internal/schedule"
 )
 
@@ -85,7 +85,7 @@ func workOnAPIGateway(g *slipwayv1alpha1.APIGateway) {
 	apigateway.Ingress(g, nil)
 	apigateway.HTTPRoutes(g, nil, nil)
 	_, _ = proxy.NewConfig(&g.Spec)
-	_, _ = routes.Compile(routes.Input{
+	_, _ = frontend.Compile(frontend.Input{
 		Routes: g.Spec.Routes, BackendPolicies: g.Spec.BackendPolicies, HealthChecks: g.Spec.HealthChecks, Streams: g.Spec.Streams,
 		Services: map[string]table.Service{"app": {Ports: map[int32]table.ServicePort{1: {}, 65535: {}}}},
 	})
@@ -115,9 +115,9 @@ func workOnPolicy(policy *slipwayv1alpha1.GatewayPolicy) {
 	route.Spec.Rules = []gatewayv1.HTTPRouteRule{{BackendRefs: []gatewayv1.HTTPBackendRef{{
 		BackendRef: gatewayv1.BackendRef{BackendObjectReference: gatewayv1.BackendObjectReference{Name: "app", Port: &port}},
 	}}}}
-	made := graph.Build(graph.Input{
+	made := gatewayapi.Build(gatewayapi.Input{
 		Gateway: someGateway(), HTTPRoutes: []*gatewayv1.HTTPRoute{route}, GatewayPolicies: []*slipwayv1alpha1.GatewayPolicy{policy},
-		Services: map[types.NamespacedName]graph.Service{{Namespace: "team", Name: "app"}: {Ports: map[int32]graph.Port{1: {}}}},
+		Services: map[types.NamespacedName]gatewayapi.Service{{Namespace: "team", Name: "app"}: {Ports: map[int32]gatewayapi.Port{1: {}}}},
 	})
 	_, _ = table.Compile(made.Table(backends))
 }
@@ -288,9 +288,9 @@ func TestNoNumberOfAnotherObjectCostsByItsSize(t *testing.T) {
 	deployment := &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: &most}, Status: appsv1.DeploymentStatus{Replicas: most, ReadyReplicas: most}}
 	for name, work := range map[string]func() error{
 		"weights, retries and timeouts": func() error {
-			made := graph.Build(graph.Input{
+			made := gatewayapi.Build(gatewayapi.Input{
 				Gateway: someGateway(), HTTPRoutes: []*gatewayv1.HTTPRoute{route},
-				Services: map[types.NamespacedName]graph.Service{{Namespace: "team", Name: "app"}: {Ports: map[int32]graph.Port{1: {}}}},
+				Services: map[types.NamespacedName]gatewayapi.Service{{Namespace: "team", Name: "app"}: {Ports: map[int32]gatewayapi.Port{1: {}}}},
 			})
 			table.Compile(made.Table(backends))
 			return nil

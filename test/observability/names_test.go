@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/slipway-dev/slipway/hack/metricsdoc/defined"
-	"github.com/slipway-dev/slipway/internal/kit/metric"
+	"github.com/slipway-dev/slipway/internal/metric"
 )
 
 // foreign are the metrics of others that rules, dashboards and docs/metrics.md may ask for, and who makes them. The

@@ -8,16 +8,16 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/backup"
 	"github.com/slipway-dev/slipway/internal/controller/backuprun"
 	gatewaycontroller "github.com/slipway-dev/slipway/internal/controller/gateway"
-	"github.com/slipway-dev/slipway/internal/controller/monitorrule"
 	"github.com/slipway-dev/slipway/internal/controller/restore"
 	"github.com/slipway-dev/slipway/internal/controller/webapp"
 	"github.com/slipway-dev/slipway/internal/gateway"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
-	"github.com/slipway-dev/slipway/internal/kit/metric"
+	"github.com/slipway-dev/slipway/internal/metric"
 	"github.com/slipway-dev/slipway/internal/monitor/alarm"
-	"github.com/slipway-dev/slipway/internal/monitor/kindrole"
 	"github.com/slipway-dev/slipway/internal/monitor/metrics"
+	"github.com/slipway-dev/slipway/internal/monitor/monitorrule"
 	"github.com/slipway-dev/slipway/internal/operator"
+	"github.com/slipway-dev/slipway/internal/operator/kindrole"
 )
 
 // BySection returns the metrics by the section of docs/metrics.md that shows them.

@@ -5,8 +5,8 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
-	"github.com/slipway-dev/slipway/internal/gateway/routes"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/health"
 )
 
@@ -27,7 +27,7 @@ type check struct {
 // checkRoutes compiles the routes as the gateway does. What that says about Services
 // and Secrets, which are not looked at, is left out.
 func checkRoutes(gateway *slipwayv1alpha1.APIGateway) *check {
-	compiled, problems := routes.Compile(routes.Input{Routes: gateway.Spec.Routes, BelievesEverybody: routes.BelievesEverybody(&gateway.Spec), CheckOnly: true})
+	compiled, problems := apigateway.Compile(apigateway.Input{Routes: gateway.Spec.Routes, BelievesEverybody: apigateway.BelievesEverybody(&gateway.Spec), CheckOnly: true})
 	c := &check{generation: gateway.Generation, names: make([]string, len(gateway.Spec.Routes)), problems: map[int]health.Trouble{}}
 	for _, route := range compiled.Routes {
 		c.names[route.Index] = route.Name
@@ -46,7 +46,7 @@ func checkRoutes(gateway *slipwayv1alpha1.APIGateway) *check {
 			c.problems[i] = *p
 		}
 	}
-	for i, f := range routes.StreamFaults(gateway.Spec.Streams) {
+	for i, f := range apigateway.StreamFaults(gateway.Spec.Streams) {
 		if f != nil {
 			c.streams = append(c.streams, health.Trouble{Reason: f.Reason, Message: fmt.Sprintf("stream %q: %s", gateway.Spec.Streams[i].Name, f.Message)})
 		}
@@ -76,7 +76,7 @@ func (s *scope) digests() []string {
 	if s.check.digests == nil {
 		made := make([]string, len(s.gateway.Spec.Routes))
 		for i := range made {
-			made[i], _ = revision.Digest(&s.gateway.Spec.Routes[i])
+			made[i], _ = document.Digest(&s.gateway.Spec.Routes[i])
 		}
 		s.check.digests = made
 	}

@@ -13,8 +13,8 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/hosts"
-	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/kit"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/status"
@@ -40,7 +40,7 @@ const (
 type Replicas interface {
 	// Follow makes these the pods of a gateway that are followed, and no others. What one says may
 	// be of the size.
-	Follow(ctx context.Context, gateway types.NamespacedName, size revision.Size, pods []replica.Pod)
+	Follow(ctx context.Context, gateway types.NamespacedName, size document.Size, pods []replica.Pod)
 	// Answer returns what a followed pod last said.
 	Answer(gateway types.NamespacedName, pod types.UID) replica.Answer
 	// Standby gives these pods the word that others are current, and takes it from the others.
@@ -104,7 +104,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case err != nil:
 		return r.kit.Abort(req.NamespacedName, err)
 	case s == nil:
-		r.replicas.Follow(ctx, req.NamespacedName, revision.Size{}, nil)
+		r.replicas.Follow(ctx, req.NamespacedName, document.Size{}, nil)
 		if again, err := r.giveUpHosts(ctx, req.NamespacedName); err != nil || again > 0 {
 			return r.kit.Conclude(ctx, req.NamespacedName, err, &again, nothingToTell)
 		}
@@ -112,7 +112,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case !s.gateway.DeletionTimestamp.IsZero():
 		// Owner references delete the children.
 		r.kit.Refusals.Forget(ctx, req.NamespacedName)
-		r.replicas.Follow(ctx, req.NamespacedName, revision.Size{}, nil)
+		r.replicas.Follow(ctx, req.NamespacedName, document.Size{}, nil)
 		return r.kit.Conclude(ctx, req.NamespacedName, nil, &s.recheck, func() error {
 			return r.writeStatus(ctx, s, s.terminatingStatus(r.kit.Clock.Now()))
 		})
@@ -144,9 +144,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 const maxRoutes = 1000
 
 // size is how much a pod can serve. Only those of a Gateway of the Gateway API tell of listeners.
-func (s *scope) size() revision.Size {
+func (s *scope) size() document.Size {
 	routes := len(s.gateway.Spec.Routes)
-	return revision.Size{Routes: max(maxRoutes, routes), Objects: routes}
+	return document.Size{Routes: max(maxRoutes, routes), Objects: routes}
 }
 
 // nothingToTell is the status of what has gone.

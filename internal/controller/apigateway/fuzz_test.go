@@ -15,8 +15,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/testing/generate"
@@ -50,17 +50,17 @@ func someAnswer(s *generate.Source, routes int) replica.Answer {
 	if answer.State != replica.Answering {
 		return answer
 	}
-	document := &revision.Document{UID: generate.Pick[types.UID](s, "uid", "other", ""), Generation: int64(s.Below(5))}
+	doc := &document.Document{UID: generate.Pick[types.UID](s, "uid", "other", ""), Generation: int64(s.Below(5))}
 	if s.Maybe() {
-		document.Rejected = &revision.Rejected{Generation: int64(s.Below(5)), Reason: slipwayv1alpha1.ReasonInvalidRoute, Message: "routes"}
+		doc.Rejected = &document.Rejected{Generation: int64(s.Below(5)), Reason: slipwayv1alpha1.ReasonInvalidRoute, Message: "routes"}
 	}
 	for range s.Below(3) {
-		document.Problems = append(document.Problems, revision.Problem{
+		doc.Problems = append(doc.Problems, document.Problem{
 			Route: s.Below(routes+2) - 1, Message: "message: " + s.Text(),
 			Reason: generate.Pick(s, slipwayv1alpha1.ReasonNoEndpoints, slipwayv1alpha1.ReasonBackendNotFound, slipwayv1alpha1.ReasonInvalidRegex, slipwayv1alpha1.ReasonCertificateExpired),
 		})
 	}
-	answer.Document = document
+	answer.Document = doc
 	return answer
 }
 

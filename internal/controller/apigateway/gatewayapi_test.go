@@ -11,8 +11,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
@@ -49,7 +49,7 @@ func TestAGatewayThatIsNotWatchedIsJudgedByWhatItSaysOfTheHTTPRoute(t *testing.T
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := runningScope(replica.Answer{State: replica.Answering, Document: &revision.Document{UID: "uid", Generation: 3}})
+			s := runningScope(replica.Answer{State: replica.Answering, Document: &document.Document{UID: "uid", Generation: 3}})
 			s.gateway.Spec.Expose = &slipwayv1alpha1.Expose{
 				Type:    slipwayv1alpha1.ExposeHTTPRoute,
 				Gateway: &slipwayv1alpha1.ParentGateway{LocalReference: slipwayv1alpha1.LocalReference{Name: "shared"}, Namespace: "infra"},

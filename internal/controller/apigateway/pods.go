@@ -11,10 +11,10 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
-	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
+	"github.com/slipway-dev/slipway/internal/gateway/replica"
 	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/kit/status"
-	"github.com/slipway-dev/slipway/internal/kit/workload"
+	"github.com/slipway-dev/slipway/internal/workload"
 )
 
 // rollout is the verdict on the Deployment and its pods.

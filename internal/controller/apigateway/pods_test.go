@@ -14,8 +14,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/testing/truth"
 )
@@ -50,7 +50,7 @@ func newcomer(container corev1.ContainerState, answer replica.Answer) *scope {
 		},
 		check: checkRoutes(gateway), pods: []corev1.Pod{serving, starting},
 		answers: map[types.UID]replica.Answer{
-			"a": {State: replica.Answering, Document: &revision.Document{UID: "uid", Generation: 2}},
+			"a": {State: replica.Answering, Document: &document.Document{UID: "uid", Generation: 2}},
 			"b": answer,
 		},
 	}
@@ -70,14 +70,14 @@ func TestAPodThatIsNotReadyAndNoGatewayIsNamed(t *testing.T) {
 		"there is no room for it":       {running, replica.Answer{State: replica.Crowded, Detail: "no room"}, slipwayv1alpha1.ReasonRolloutInProgress, false},
 		"it has never answered":         {running, replica.Answer{State: replica.Silent}, slipwayv1alpha1.ReasonImageIncompatible, false},
 		"it has just been asked":        {running, replica.Answer{State: replica.Asking}, slipwayv1alpha1.ReasonRolloutInProgress, false},
-		"it answers":                    {running, replica.Answer{State: replica.Answering, Document: &revision.Document{UID: "uid"}}, slipwayv1alpha1.ReasonRolloutInProgress, false},
-		"it does not know a field": {running, replica.Answer{State: replica.Answering, Document: &revision.Document{
-			Rejected: &revision.Rejected{Generation: 2, Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: "spec.later: this version of the gateway does not know the field"},
+		"it answers":                    {running, replica.Answer{State: replica.Answering, Document: &document.Document{UID: "uid"}}, slipwayv1alpha1.ReasonRolloutInProgress, false},
+		"it does not know a field": {running, replica.Answer{State: replica.Answering, Document: &document.Document{
+			Rejected: &document.Rejected{Generation: 2, Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: "spec.later: this version of the gateway does not know the field"},
 		}}, slipwayv1alpha1.ReasonImageIncompatible, true},
-		"it did not know a field of an earlier spec": {running, replica.Answer{State: replica.Answering, Document: &revision.Document{
-			Rejected: &revision.Rejected{Generation: 1, Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: "spec.later: this version of the gateway does not know the field"},
+		"it did not know a field of an earlier spec": {running, replica.Answer{State: replica.Answering, Document: &document.Document{
+			Rejected: &document.Rejected{Generation: 1, Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: "spec.later: this version of the gateway does not know the field"},
 		}}, slipwayv1alpha1.ReasonRolloutInProgress, false},
-		"it is a gateway that has gone dumb": {running, replica.Answer{State: replica.Silent, Document: &revision.Document{UID: "uid"}}, slipwayv1alpha1.ReasonRolloutInProgress, false},
+		"it is a gateway that has gone dumb": {running, replica.Answer{State: replica.Silent, Document: &document.Document{UID: "uid"}}, slipwayv1alpha1.ReasonRolloutInProgress, false},
 		"it does not run yet":                {corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}, replica.Answer{State: replica.Silent}, slipwayv1alpha1.ReasonRolloutInProgress, false},
 	}
 	for name, tc := range tests {
@@ -187,8 +187,8 @@ func TestWhatARolloutReplacesIsNotBlamedOnItsSpec(t *testing.T) {
 	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(time.Unix(1, 0))}}
 	answers := map[string]replica.Answer{
 		"no gateway": {State: replica.Incompatible, Detail: "/revision is answered with status 404"},
-		"a gateway that does not know a field": {State: replica.Answering, Document: &revision.Document{
-			Rejected: &revision.Rejected{Generation: 2, Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: "spec.later: this version of the gateway does not know the field"},
+		"a gateway that does not know a field": {State: replica.Answering, Document: &document.Document{
+			Rejected: &document.Rejected{Generation: 2, Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: "spec.later: this version of the gateway does not know the field"},
 		}},
 	}
 	image := slipwayv1alpha1.ReasonImageIncompatible

@@ -8,8 +8,8 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/hosts"
-	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/text"
 )
@@ -81,46 +81,46 @@ func (s *scope) judgePod(pod *corev1.Pod, answer replica.Answer) {
 	}
 }
 
-func (s *scope) judgeDocument(pod *corev1.Pod, document *revision.Document) {
+func (s *scope) judgeDocument(pod *corev1.Pod, doc *document.Document) {
 	generation := s.gateway.Generation
-	ours := document.UID == s.gateway.UID
+	ours := doc.UID == s.gateway.UID
 	switch {
-	case ours && document.Generation > generation:
+	case ours && doc.Generation > generation:
 		// The operator's cache is stale, unless the pod has made it up.
 		s.unsettled, s.staleCache = true, true
 		s.fallBehind(nil, slipwayv1alpha1.ReasonReplicaBehind, fmt.Sprintf("pod %q says that it serves a spec that there is not yet", pod.Name))
-	case document.Stale():
+	case doc.Stale():
 		found := staleness(pod)
-		s.fallBehind(document, found.Reason, found.Message)
-		if ours && document.Generation == generation {
-			s.served.note(document.Problems)
+		s.fallBehind(doc, found.Reason, found.Message)
+		if ours && doc.Generation == generation {
+			s.served.note(doc.Problems)
 		}
-	case ours && document.Generation == generation:
+	case ours && doc.Generation == generation:
 		s.served.ready++
 		s.served.current++
-		s.served.note(document.Problems)
-	case document.Rejected != nil && document.Rejected.Generation >= generation:
-		reason := document.Rejected.Reason
+		s.served.note(doc.Problems)
+	case doc.Rejected != nil && doc.Rejected.Generation >= generation:
+		reason := doc.Rejected.Reason
 		if reason == slipwayv1alpha1.ReasonImageIncompatible && !s.counts(pod, reason) {
 			reason = slipwayv1alpha1.ReasonReplicaBehind // it is of the image that is being replaced
 		}
-		s.fallBehind(document, reason, fmt.Sprintf("pod %q goes on with an earlier spec: %s", pod.Name, document.Rejected.Message))
+		s.fallBehind(doc, reason, fmt.Sprintf("pod %q goes on with an earlier spec: %s", pod.Name, doc.Rejected.Message))
 	default:
 		s.unsettled = true
-		s.fallBehind(document, slipwayv1alpha1.ReasonReplicaBehind, fmt.Sprintf("pod %q serves an earlier spec", pod.Name))
+		s.fallBehind(doc, slipwayv1alpha1.ReasonReplicaBehind, fmt.Sprintf("pod %q serves an earlier spec", pod.Name))
 	}
 }
 
 // fallBehind counts a pod that is ready and not current. The document is what it says, nil
 // where it cannot be believed: then no route is known to be served.
-func (s *scope) fallBehind(document *revision.Document, reason, message string) {
+func (s *scope) fallBehind(doc *document.Document, reason, message string) {
 	s.served.ready++
 	found := health.Trouble{Reason: reason, Message: message}
 	if s.served.behind == nil {
 		s.served.behind = &found
 	}
 	for i := range s.gateway.Spec.Routes {
-		if s.servesRoute(document, i) {
+		if s.servesRoute(doc, i) {
 			continue
 		}
 		s.served.late[i]++
@@ -132,19 +132,19 @@ func (s *scope) fallBehind(document *revision.Document, reason, message string) 
 
 // servesRoute tells whether a pod serves a route as this generation of the spec has it,
 // whatever generation the pod serves.
-func (s *scope) servesRoute(document *revision.Document, route int) bool {
-	if document == nil || document.UID != s.gateway.UID {
+func (s *scope) servesRoute(doc *document.Document, route int) bool {
+	if doc == nil || doc.UID != s.gateway.UID {
 		return false
 	}
-	if document.Generation == s.gateway.Generation {
+	if doc.Generation == s.gateway.Generation {
 		return true
 	}
 	digests := s.digests()
-	return digests[route] != "" && slices.Contains(document.Routes, digests[route])
+	return digests[route] != "" && slices.Contains(doc.Routes, digests[route])
 }
 
 // note counts what one pod does not serve as written.
-func (v *served) note(problems []revision.Problem) {
+func (v *served) note(problems []document.Problem) {
 	counted := map[int]bool{}
 	for _, p := range problems {
 		found := health.Trouble{Reason: p.Reason, Message: p.Message}

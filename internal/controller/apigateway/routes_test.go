@@ -16,8 +16,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/testing/truth"
 )
 
@@ -57,7 +57,7 @@ func runningScope(answers ...replica.Answer) *scope {
 
 func TestAGatewayIsReadyOnceEveryReadyPodSaysThatItServesThisSpec(t *testing.T) {
 	serves := func(generation int64) replica.Answer {
-		return replica.Answer{State: replica.Answering, Document: &revision.Document{UID: "uid", Generation: generation}}
+		return replica.Answer{State: replica.Answering, Document: &document.Document{UID: "uid", Generation: generation}}
 	}
 	tests := map[string]struct {
 		other replica.Answer
@@ -98,22 +98,22 @@ func TestAGatewayIsReadyOnceEveryReadyPodSaysThatItServesThisSpec(t *testing.T) 
 func TestTroubleThatAPodTellsNamesItsFieldAndItsCondition(t *testing.T) {
 	const field = "spec.tls[0].secretRef"
 	tests := map[string]struct {
-		problem revision.Problem
+		problem document.Problem
 		want    string // the message of Ready and ResolvedRefs
 	}{
 		"a certificate": {
-			revision.Problem{Route: -1, Name: "cert", Field: field, Reason: slipwayv1alpha1.ReasonCertificateExpired, Message: `the certificate in Secret "cert" has expired`},
+			document.Problem{Route: -1, Name: "cert", Field: field, Reason: slipwayv1alpha1.ReasonCertificateExpired, Message: `the certificate in Secret "cert" has expired`},
 			field + `: the certificate in Secret "cert" has expired`,
 		},
 		"a Service that cannot be followed": {
-			revision.Problem{Name: "users", Field: "spec.routes[0]", Reason: slipwayv1alpha1.ReasonUnsupportedService, Message: `backendService: Service "users" is of type ExternalName`},
+			document.Problem{Name: "users", Field: "spec.routes[0]", Reason: slipwayv1alpha1.ReasonUnsupportedService, Message: `backendService: Service "users" is of type ExternalName`},
 			`route "users": backendService: Service "users" is of type ExternalName`,
 		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := runningScope(replica.Answer{State: replica.Answering, Document: &revision.Document{
-				UID: "uid", Generation: 3, Problems: []revision.Problem{tc.problem},
+			s := runningScope(replica.Answer{State: replica.Answering, Document: &document.Document{
+				UID: "uid", Generation: 3, Problems: []document.Problem{tc.problem},
 			}})
 			s.judgePods(time.Unix(1000, 0))
 			s.judgeRoutes()
@@ -131,7 +131,7 @@ func TestTroubleThatAPodTellsNamesItsFieldAndItsCondition(t *testing.T) {
 // A restarted operator may be shown the pods as they were before they were ready: a status
 // made of them would call replicas behind that serve.
 func TestStatusWaitsForAsManyReadyPodsAsTheDeploymentCounts(t *testing.T) {
-	answer := replica.Answer{State: replica.Answering, Document: &revision.Document{UID: "uid", Generation: 3}}
+	answer := replica.Answer{State: replica.Answering, Document: &document.Document{UID: "uid", Generation: 3}}
 	for _, shown := range []int{0, 1, 2} {
 		s := runningScope(answer, answer)
 		s.pods = s.pods[:shown]
@@ -150,10 +150,10 @@ func TestStatusWaitsForAsManyReadyPodsAsTheDeploymentCounts(t *testing.T) {
 // A stale replica is not current, whatever it serves. Where another is current it is told to
 // stand by; where none is, all serve on.
 func TestAReplicaThatDoesNotHearTheAPIServerIsNotCurrent(t *testing.T) {
-	answer := func(generation int64, view *revision.View) replica.Answer {
-		return replica.Answer{State: replica.Answering, Document: &revision.Document{UID: "uid", Generation: generation, View: view}}
+	answer := func(generation int64, view *document.View) replica.Answer {
+		return replica.Answer{State: replica.Answering, Document: &document.Document{UID: "uid", Generation: generation, View: view}}
 	}
-	current, stale := &revision.View{Current: true}, &revision.View{Since: time.Unix(1, 0), Of: []string{"EndpointSlices"}}
+	current, stale := &document.View{Current: true}, &document.View{Since: time.Unix(1, 0), Of: []string{"EndpointSlices"}}
 	tests := map[string]struct {
 		answers     []replica.Answer
 		notReady    int // how many of them, from the first, get no requests
@@ -235,12 +235,12 @@ func TestOnlyRoutesThatDifferAreBehind(t *testing.T) {
 	digests := slices.Clone(s.digests())
 	before := other.DeepCopy()
 	before.Path = "/before/"
-	digest, err := revision.Digest(before)
+	digest, err := document.Digest(before)
 	if err != nil {
 		t.Fatal(err)
 	}
 	says := func(generation int64, routes ...string) replica.Answer {
-		return replica.Answer{State: replica.Answering, Document: &revision.Document{UID: "uid", Generation: generation, Routes: routes}}
+		return replica.Answer{State: replica.Answering, Document: &document.Document{UID: "uid", Generation: generation, Routes: routes}}
 	}
 	for name, tc := range map[string]struct {
 		other replica.Answer
@@ -250,7 +250,7 @@ func TestOnlyRoutesThatDifferAreBehind(t *testing.T) {
 		"none differs":                       {says(2, digests[1], digests[0]), 2},
 		"an older release that says nothing": {says(2), 0},
 		"another APIGateway of the name": {
-			replica.Answer{State: replica.Answering, Document: &revision.Document{UID: "other", Generation: 2, Routes: digests}}, 0,
+			replica.Answer{State: replica.Answering, Document: &document.Document{UID: "other", Generation: 2, Routes: digests}}, 0,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

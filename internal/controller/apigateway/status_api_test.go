@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 )
 
 // soon is how soon status names what is wrong, and how soon it is cleared. 2 s are promised, and test/truth measures that. Here
@@ -44,14 +44,14 @@ func notLive(t *testing.T, gateway *slipwayv1alpha1.APIGateway, want ...slipwayv
 }
 
 // says answers with a fixed document, and holds the answer back as a gateway does.
-func says(document revision.Document) http.Handler {
-	document.Protocol, document.Revision = revision.Protocol, 1
+func says(doc document.Document) http.Handler {
+	doc.Protocol, doc.Revision = document.Protocol, 1
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("wait") == "1" {
 			<-r.Context().Done()
 			return
 		}
-		_ = json.NewEncoder(w).Encode(document)
+		_ = json.NewEncoder(w).Encode(doc)
 	})
 }
 
@@ -110,8 +110,8 @@ func TestWhatAReplicaSaysIsTold(t *testing.T) {
 	f.startOperator(nil)
 	gateway := f.running()
 	pod := f.pods()[0]
-	with := func(problem revision.Problem) revision.Document {
-		return revision.Document{UID: gateway.UID, Generation: gateway.Generation, Problems: []revision.Problem{problem}}
+	with := func(problem document.Problem) document.Document {
+		return document.Document{UID: gateway.UID, Generation: gateway.Generation, Problems: []document.Problem{problem}}
 	}
 	behind := func(reason, message string) []slipwayv1alpha1.RouteNotLive {
 		return []slipwayv1alpha1.RouteNotLive{
@@ -129,11 +129,11 @@ func TestWhatAReplicaSaysIsTold(t *testing.T) {
 		stalled   bool
 	}{
 		{
-			"an earlier spec", says(revision.Document{UID: gateway.UID}), "Programmed", "ReplicaBehind",
+			"an earlier spec", says(document.Document{UID: gateway.UID}), "Programmed", "ReplicaBehind",
 			behind("ReplicaBehind", quoted+" serves an earlier spec"), false,
 		},
 		{
-			"another APIGateway of the same name", says(revision.Document{UID: "other", Generation: gateway.Generation}), "Programmed", "ReplicaBehind",
+			"another APIGateway of the same name", says(document.Document{UID: "other", Generation: gateway.Generation}), "Programmed", "ReplicaBehind",
 			behind("ReplicaBehind", quoted+" serves an earlier spec"), false,
 		},
 		{
@@ -154,16 +154,16 @@ func TestWhatAReplicaSaysIsTold(t *testing.T) {
 			behind("ImageIncompatible", quoted+": /revision is answered with status 404: its image and the operator are of different releases: check spec.image"), true,
 		},
 		{
-			"a spec that it does not take", says(revision.Document{UID: gateway.UID, Rejected: &revision.Rejected{Generation: gateway.Generation, Reason: "InvalidRoute", Message: "routes: too many"}}),
+			"a spec that it does not take", says(document.Document{UID: gateway.UID, Rejected: &document.Rejected{Generation: gateway.Generation, Reason: "InvalidRoute", Message: "routes: too many"}}),
 			"Programmed", "InvalidRoute", behind("InvalidRoute", quoted+" goes on with an earlier spec: routes: too many"), true,
 		},
 		{
-			"a route without endpoints", says(with(revision.Problem{Route: 1, Reason: "NoEndpoints", Message: "none is ready"})), "Ready", "RoutesNotLive",
+			"a route without endpoints", says(with(document.Problem{Route: 1, Reason: "NoEndpoints", Message: "none is ready"})), "Ready", "RoutesNotLive",
 			[]slipwayv1alpha1.RouteNotLive{{Name: "api.example.com/products/", Reason: "NoEndpoints", Message: "none is ready", Replicas: "1/2"}},
 			false,
 		},
 		{
-			"a certificate that has expired", says(with(revision.Problem{Route: -1, Field: "spec.tls[0].secretRef", Reason: "CertificateExpired", Message: `the certificate in Secret "cert" has expired`})),
+			"a certificate that has expired", says(with(document.Problem{Route: -1, Field: "spec.tls[0].secretRef", Reason: "CertificateExpired", Message: `the certificate in Secret "cert" has expired`})),
 			"ResolvedRefs", "CertificateExpired", nil, false,
 		},
 	}

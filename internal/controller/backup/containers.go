@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/backup/mover"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
-	"github.com/slipway-dev/slipway/internal/mover"
 )
 
 // container is one that a spec names, and the field that does. A hook runs in a pod as it is, so an admission webhook may have added

@@ -7,12 +7,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/backup/lock"
+	"github.com/slipway-dev/slipway/internal/backup/transfer"
 	"github.com/slipway-dev/slipway/internal/kit"
 	"github.com/slipway-dev/slipway/internal/kit/finalizer"
-	"github.com/slipway-dev/slipway/internal/kit/lease"
 	"github.com/slipway-dev/slipway/internal/kit/optional"
 	"github.com/slipway-dev/slipway/internal/kit/status"
-	"github.com/slipway-dev/slipway/internal/kit/transfer"
 )
 
 // FieldManager owns the fields that this controller states.
@@ -25,7 +25,7 @@ type Reconciler struct {
 	// kit is what it has in common with the reconcilers of other kinds.
 	kit *kit.Tools
 	// writers lets one Job at a time write to a repository.
-	writers lease.Writers
+	writers lock.Writers
 	// named reads, as metadata, what Backups name and others make.
 	named *optional.Kinds
 	// templates knows what the containers of workloads are called.

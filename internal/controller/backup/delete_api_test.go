@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/kit/lease"
-	"github.com/slipway-dev/slipway/internal/mover"
+	"github.com/slipway-dev/slipway/internal/backup/lock"
+	"github.com/slipway-dev/slipway/internal/backup/mover"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 	"github.com/slipway-dev/slipway/internal/testing/workload"
 )
@@ -151,7 +151,7 @@ func TestARepositoryThatOnlyTheLeaseTellsOfIsDeleted(t *testing.T) {
 		}
 		return nil
 	})
-	subject := lease.Repository(backup)
+	subject := lock.Repository(backup)
 	f.create(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 		Name: subject.Lease, Namespace: f.namespace, OwnerReferences: []metav1.OwnerReference{subject.Owner}, Labels: map[string]string{subject.Label: subject.Value},
 	}})

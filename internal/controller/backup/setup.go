@@ -14,14 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/backup/lock"
+	"github.com/slipway-dev/slipway/internal/backup/transfer"
 	"github.com/slipway-dev/slipway/internal/kit"
 	"github.com/slipway-dev/slipway/internal/kit/finalizer"
 	"github.com/slipway-dev/slipway/internal/kit/going"
-	"github.com/slipway-dev/slipway/internal/kit/lease"
 	"github.com/slipway-dev/slipway/internal/kit/optional"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/status"
-	"github.com/slipway-dev/slipway/internal/kit/transfer"
 	"github.com/slipway-dev/slipway/internal/kit/watch"
 )
 
@@ -56,7 +56,7 @@ type Options struct {
 	NewQueue outcome.NewQueue
 	// Turns are those of all controllers of this process that make Jobs for a repository. Default: its own, for a test that runs
 	// this controller alone.
-	Turns *lease.Turns
+	Turns *lock.Turns
 	// Namespaces knows which namespaces are being deleted. Default: none.
 	Namespaces *going.Namespaces
 	// Clock tells the time. Default: the system's.
@@ -124,7 +124,7 @@ func NewReconciler(mgr ctrl.Manager, options Options) *Reconciler {
 		references: transfer.NewReferences(tools.Client, tools.Live),
 		named:      options.Named,
 		moves:      transfer.NewJobs(tools.Live, tools.Clock),
-		writers:    lease.Writers{Applier: tools.Applier, Live: tools.Live, Clock: tools.Clock, Turns: cmp.Or(options.Turns, &lease.Turns{})},
+		writers:    lock.Writers{Applier: tools.Applier, Live: tools.Live, Clock: tools.Clock, Turns: cmp.Or(options.Turns, &lock.Turns{})},
 		metrics:    newMetrics(mgr.GetCache()),
 		image:      options.Image,
 		hooks:      options.Hooks,

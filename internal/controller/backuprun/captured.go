@@ -1,7 +1,7 @@
 package backuprun
 
 import (
-	"github.com/slipway-dev/slipway/internal/mover"
+	"github.com/slipway-dev/slipway/internal/backup/mover"
 )
 
 // captured tells that what the copy is made of does not change any more, whatever the workload does: it need not be held any

@@ -8,14 +8,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/hook"
+	"github.com/slipway-dev/slipway/internal/backup/background"
+	"github.com/slipway-dev/slipway/internal/backup/hook"
+	"github.com/slipway-dev/slipway/internal/backup/lock"
+	"github.com/slipway-dev/slipway/internal/backup/transfer"
 	"github.com/slipway-dev/slipway/internal/kit"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
-	"github.com/slipway-dev/slipway/internal/kit/background"
 	"github.com/slipway-dev/slipway/internal/kit/finalizer"
-	"github.com/slipway-dev/slipway/internal/kit/lease"
 	"github.com/slipway-dev/slipway/internal/kit/status"
-	"github.com/slipway-dev/slipway/internal/kit/transfer"
 )
 
 // FieldManager owns the fields that this controller states.
@@ -36,7 +36,7 @@ type Reconciler struct {
 	// image is that of slipway-backup.
 	image string
 	// writers lets one Job at a time write to a repository.
-	writers lease.Writers
+	writers lock.Writers
 	// turns says whose turn it is.
 	turns *turns
 	// logs reads how far a pod is.

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/mover"
+	"github.com/slipway-dev/slipway/internal/backup/mover"
 )
 
 // Of a dump nobody knows how much there will be.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/backup/mover"
 	"github.com/slipway-dev/slipway/internal/controller/backuprun/desired"
-	"github.com/slipway-dev/slipway/internal/mover"
 )
 
 // hold has the volume held by the before hooks, and then a snapshot of it taken, where the Job is to read one. ready tells

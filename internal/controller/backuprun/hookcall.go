@@ -11,8 +11,8 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/hook"
-	"github.com/slipway-dev/slipway/internal/podexec"
+	"github.com/slipway-dev/slipway/internal/backup/hook"
+	"github.com/slipway-dev/slipway/internal/backup/podexec"
 )
 
 // Execer runs a command in a container. It returns nil only when the command has ended with exit code 0, a *podexec.ExitError

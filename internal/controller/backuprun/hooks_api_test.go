@@ -21,10 +21,10 @@ import (
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/backup/mover"
+	"github.com/slipway-dev/slipway/internal/backup/podexec"
 	"github.com/slipway-dev/slipway/internal/controller/backuprun"
-	"github.com/slipway-dev/slipway/internal/mover"
 	"github.com/slipway-dev/slipway/internal/operator"
-	"github.com/slipway-dev/slipway/internal/podexec"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 

@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/backup/mover"
+	"github.com/slipway-dev/slipway/internal/backup/volumesnapshot"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/watch"
-	"github.com/slipway-dev/slipway/internal/mover"
-	"github.com/slipway-dev/slipway/internal/volumesnapshot"
 )
 
 // scope is what one reconcile knows. The phases fill it in the order of its fields; status is computed from it at the end.

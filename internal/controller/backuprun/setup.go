@@ -15,18 +15,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/hook"
+	"github.com/slipway-dev/slipway/internal/backup/background"
+	"github.com/slipway-dev/slipway/internal/backup/hook"
+	"github.com/slipway-dev/slipway/internal/backup/lock"
+	"github.com/slipway-dev/slipway/internal/backup/podexec"
+	"github.com/slipway-dev/slipway/internal/backup/transfer"
 	"github.com/slipway-dev/slipway/internal/kit"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
-	"github.com/slipway-dev/slipway/internal/kit/background"
 	"github.com/slipway-dev/slipway/internal/kit/finalizer"
 	"github.com/slipway-dev/slipway/internal/kit/going"
-	"github.com/slipway-dev/slipway/internal/kit/lease"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/status"
-	"github.com/slipway-dev/slipway/internal/kit/transfer"
 	"github.com/slipway-dev/slipway/internal/kit/watch"
-	"github.com/slipway-dev/slipway/internal/podexec"
 )
 
 const (
@@ -63,7 +63,7 @@ type Options struct {
 	Exec Execer
 	// Turns are those of all controllers of this process that make Jobs for a repository. Default: its own, for a test that runs
 	// this controller alone.
-	Turns *lease.Turns
+	Turns *lock.Turns
 	// Namespaces knows which namespaces are being deleted. Default: none.
 	Namespaces *going.Namespaces
 	// Clock tells the time. Default: the system's.
@@ -141,7 +141,7 @@ func NewReconciler(mgr ctrl.Manager, options Options) (*Reconciler, error) {
 		kit:        tools,
 		references: transfer.NewReferences(tools.Client, tools.Live),
 		moves:      transfer.NewJobs(tools.Live, tools.Clock),
-		writers:    lease.Writers{Applier: tools.Applier, Live: tools.Live, Clock: tools.Clock, Turns: cmp.Or(options.Turns, &lease.Turns{})},
+		writers:    lock.Writers{Applier: tools.Applier, Live: tools.Live, Clock: tools.Clock, Turns: cmp.Or(options.Turns, &lock.Turns{})},
 		exec:       exec,
 		calls:      background.New[call, hook.Ended](maxCalls, maxCallsPerNamespace),
 		finalizer: finalizer.Finalizer{

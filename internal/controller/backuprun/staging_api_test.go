@@ -24,11 +24,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/backup/mover"
+	"github.com/slipway-dev/slipway/internal/backup/volumesnapshot"
 	"github.com/slipway-dev/slipway/internal/controller/backuprun/desired"
-	"github.com/slipway-dev/slipway/internal/mover"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 	"github.com/slipway-dev/slipway/internal/testing/property"
-	"github.com/slipway-dev/slipway/internal/volumesnapshot"
 )
 
 // driver is that of the volumes here. The tests play its part, and that of the snapshot controller.

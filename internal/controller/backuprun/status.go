@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/hook"
+	"github.com/slipway-dev/slipway/internal/backup/hook"
+	"github.com/slipway-dev/slipway/internal/backup/transfer"
 	"github.com/slipway-dev/slipway/internal/kit/status"
-	"github.com/slipway-dev/slipway/internal/kit/transfer"
 	"github.com/slipway-dev/slipway/internal/text"
 )
 

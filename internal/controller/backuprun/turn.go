@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/backup/hook"
 	"github.com/slipway-dev/slipway/internal/health"
-	"github.com/slipway-dev/slipway/internal/hook"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
 

@@ -14,9 +14,9 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
 
@@ -31,15 +31,15 @@ const bundleKey = "ca.crt"
 // readBundles looks at the ConfigMaps with authorities that the Gateway and the policies name, and may use. The content is read only
 // of those that exist in the cache. A policy names those of its own namespace.
 func (r *Reconciler) readBundles(ctx context.Context, s *scope) error {
-	names := slices.DeleteFunc(graph.Bundles(s.gateway), func(name types.NamespacedName) bool {
-		return !graph.Permitted(s.input.Grants, desired.Kind, s.gateway.Namespace, "ConfigMap", name)
+	names := slices.DeleteFunc(gatewayapi.Bundles(s.gateway), func(name types.NamespacedName) bool {
+		return !gatewayapi.Permitted(s.input.Grants, desired.Kind, s.gateway.Namespace, "ConfigMap", name)
 	})
 	own := len(names)
 	for _, policy := range byAge(s.input.Policies) {
-		names = append(names, graph.BundlesOfPolicy(policy)...)
+		names = append(names, gatewayapi.BundlesOfPolicy(policy)...)
 	}
 	used := map[string]int{} // bytes by namespace, all of them under ""
-	s.bundleVersions, s.input.Bundles = map[types.NamespacedName]string{}, map[types.NamespacedName]graph.Bundle{}
+	s.bundleVersions, s.input.Bundles = map[types.NamespacedName]string{}, map[types.NamespacedName]gatewayapi.Bundle{}
 	for i, name := range names {
 		if _, known := s.input.Bundles[name]; known || !r.kinds.objects.Watches(name.Namespace) {
 			continue
@@ -77,7 +77,7 @@ func (s *scope) boundBundle(name types.NamespacedName, size int, used map[string
 		return
 	}
 	if used[name.Namespace]+size > maxOfNamespace || used[""]+size > maxBundles {
-		s.input.Bundles[name] = graph.Bundle{Problem: fmt.Sprintf(
+		s.input.Bundles[name] = gatewayapi.Bundle{Problem: fmt.Sprintf(
 			"it is not copied to the Gateway, because the authorities of policies would be more than %d KiB of one namespace, or %d KiB of all",
 			maxOfNamespace>>10, maxBundles>>10)}
 		return
@@ -102,7 +102,7 @@ func (r *Reconciler) checkBundle(ctx context.Context, s *scope, name types.Names
 		r.bundles.Add(name, known)
 	}
 	s.bundleVersions[name] = known.(checked).version
-	s.input.Bundles[name] = graph.Bundle{Problem: known.(checked).problem}
+	s.input.Bundles[name] = gatewayapi.Bundle{Problem: known.(checked).problem}
 	return known.(checked).size, nil
 }
 
@@ -133,13 +133,13 @@ func (s *scope) trusted() []types.NamespacedName {
 }
 
 // bundleOf reads a ConfigMap at the version that was checked: another one is seen by the next reconcile.
-func (r *Reconciler) bundleOf(ctx context.Context, s *scope, name types.NamespacedName) (borrowed.Bundle, error) {
+func (r *Reconciler) bundleOf(ctx context.Context, s *scope, name types.NamespacedName) (copied.Bundle, error) {
 	bundle := &corev1.ConfigMap{}
 	if err := r.kit.Live.Get(ctx, name, bundle); err != nil {
-		return borrowed.Bundle{}, outcome.Classify(fmt.Sprintf("ConfigMap %q", name), err)
+		return copied.Bundle{}, outcome.Classify(fmt.Sprintf("ConfigMap %q", name), err)
 	}
 	if bundle.ResourceVersion != s.bundleVersions[name] {
-		return borrowed.Bundle{}, outcome.StaleCache(fmt.Sprintf("ConfigMap %q", name))
+		return copied.Bundle{}, outcome.StaleCache(fmt.Sprintf("ConfigMap %q", name))
 	}
-	return borrowed.Bundle{Authorities: []byte(bundle.Data[bundleKey]), Version: bundle.ResourceVersion}, nil
+	return copied.Bundle{Authorities: []byte(bundle.Data[bundleKey]), Version: bundle.ResourceVersion}, nil
 }

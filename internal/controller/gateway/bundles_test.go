@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 )
 
 // Who may add a policy to one namespace, or to a few, must not fill the Secret with the copies.
@@ -28,11 +28,11 @@ func TestAuthoritiesOfTenantsAreBounded(t *testing.T) {
 		"more of all":               {{"a", maxOfNamespace, true}, {"b", maxOfNamespace, true}, {"c", maxOfNamespace, true}, {"d", 1, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &scope{input: graph.Input{Bundles: map[types.NamespacedName]graph.Bundle{}}}
+			s := &scope{input: gatewayapi.Input{Bundles: map[types.NamespacedName]gatewayapi.Bundle{}}}
 			used := map[string]int{}
 			for i, b := range bundles {
 				name := types.NamespacedName{Namespace: b.namespace, Name: fmt.Sprint(i)}
-				s.input.Bundles[name] = graph.Bundle{}
+				s.input.Bundles[name] = gatewayapi.Bundle{}
 				s.boundBundle(name, b.size, used)
 				if got := s.input.Bundles[name].Problem == ""; got != b.fits {
 					t.Errorf("bundle %d is copied: %v, want %v", i, got, b.fits)

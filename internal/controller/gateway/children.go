@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 )
 
@@ -74,6 +74,6 @@ func (r *Reconciler) statedReplicas(ctx context.Context, s *scope) (*int32, erro
 }
 
 // anyValid tells that one of some listeners is to be served.
-func anyValid(listeners []*graph.Listener) bool {
-	return slices.ContainsFunc(listeners, func(l *graph.Listener) bool { return l.Valid })
+func anyValid(listeners []*gatewayapi.Listener) bool {
+	return slices.ContainsFunc(listeners, func(l *gatewayapi.Listener) bool { return l.Valid })
 }

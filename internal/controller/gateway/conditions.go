@@ -2,13 +2,13 @@ package gateway
 
 import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 )
 
 // Controller and ConditionLive are those of package graph: whoever reads a status needs them too.
 const (
-	Controller    = graph.Controller
-	ConditionLive = graph.ConditionLive
+	Controller    = gatewayapi.Controller
+	ConditionLive = gatewayapi.ConditionLive
 )
 
 // ConditionDegraded is there, and True, while something keeps pods of the Gateway from serving or from being scaled, be there
@@ -30,14 +30,14 @@ const (
 	// ReasonListenerInvalid: no listener that the route is attached to can be served, because of a conflict for example.
 	ReasonListenerInvalid = "ListenerInvalid"
 	// ReasonPolicyInvalid: a rule of the route is answered with 500, or refused, because a GatewayPolicy for it cannot be used.
-	ReasonPolicyInvalid = graph.ReasonPolicyInvalid
+	ReasonPolicyInvalid = gatewayapi.ReasonPolicyInvalid
 	// ReasonAuthNotPossible: a rule of the route is refused, because a GatewayPolicy asks who clients are, and the gateway does not
 	// read their connections.
-	ReasonAuthNotPossible = graph.ReasonAuthNotPossible
+	ReasonAuthNotPossible = gatewayapi.ReasonAuthNotPossible
 	// ReasonNoReplica: no pod of the Gateway is ready.
 	ReasonNoReplica = "NoReplica"
 	// ReasonReplicaBehind: a pod that is ready does not serve this generation of the route.
 	ReasonReplicaBehind = "ReplicaBehind"
 	// ReasonOlderRouteFirst: other routes that come first get everything that would come to the route.
-	ReasonOlderRouteFirst = graph.ReasonOlderRouteFirst
+	ReasonOlderRouteFirst = gatewayapi.ReasonOlderRouteFirst
 )

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
+	"github.com/slipway-dev/slipway/internal/gateway/replica"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/kit"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
@@ -25,7 +25,7 @@ const FieldManager = "slipway-gateway"
 // Replicas is what is known of the gateway pods. Package replica implements it.
 type Replicas interface {
 	// Follow makes these the pods of a Gateway that are followed, and no others. What one says may be of the size.
-	Follow(ctx context.Context, gateway types.NamespacedName, size revision.Size, pods []replica.Pod)
+	Follow(ctx context.Context, gateway types.NamespacedName, size document.Size, pods []replica.Pod)
 	// Answer returns what a followed pod last said.
 	Answer(gateway types.NamespacedName, pod types.UID) replica.Answer
 	// Standby gives these pods the word that others are current, and takes it from the others.
@@ -110,7 +110,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case err != nil:
 		return r.kit.Abort(req.NamespacedName, err)
 	case s == nil:
-		r.replicas.Follow(ctx, req.NamespacedName, revision.Size{}, nil)
+		r.replicas.Follow(ctx, req.NamespacedName, document.Size{}, nil)
 		if err := errors.Join(r.release(ctx, req.NamespacedName), r.retire(ctx, req.NamespacedName)); err != nil {
 			return r.kit.Abort(req.NamespacedName, err)
 		}
@@ -118,14 +118,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case !s.gateway.DeletionTimestamp.IsZero():
 		// Owner references delete the children. When it has gone, routes are told.
 		r.kit.Refusals.Forget(ctx, req.NamespacedName)
-		r.replicas.Follow(ctx, req.NamespacedName, revision.Size{}, nil)
+		r.replicas.Follow(ctx, req.NamespacedName, document.Size{}, nil)
 		return r.kit.Conclude(ctx, req.NamespacedName, nil, &s.recheck, func() error { return nil })
 	}
 
 	if err := errors.Join(r.readBundles(ctx, s), r.readCertificates(ctx, s), r.readCredentials(ctx, s)); err != nil {
 		return r.kit.Abort(req.NamespacedName, err)
 	}
-	s.graph = graph.Build(s.input)
+	s.graph = gatewayapi.Build(s.input)
 	s.graph.NoteRivals()
 	r.pace.rest(req.NamespacedName, len(s.graph.Routes))
 	s.err = errors.Join(s.err, r.kit.Namespaces.Check(ctx, s.gateway))
@@ -148,9 +148,9 @@ const (
 )
 
 // size is how much a pod can serve.
-func (s *scope) size() revision.Size {
+func (s *scope) size() document.Size {
 	routes, listeners := len(s.graph.Routes)+len(s.graph.GatewayPolicies), len(s.graph.Listeners)
-	return revision.Size{Routes: routes + moreRoutes, Listeners: listeners + moreListeners, Objects: routes + listeners}
+	return document.Size{Routes: routes + moreRoutes, Listeners: listeners + moreListeners, Objects: routes + listeners}
 }
 
 // askPods has the pods followed that can answer, gets their answers, and lets those that are stale know whether others are

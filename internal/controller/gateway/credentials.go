@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
 
@@ -44,12 +44,12 @@ type lent struct {
 // what they should be: hashes, public keys, or a client secret for the issuer that the Secret itself names. So no policy brings
 // another Secret of its namespace beside the Gateway.
 func (r *Reconciler) readCredentials(ctx context.Context, s *scope) error {
-	s.input.Authentication = map[string]graph.Authentication{}
+	s.input.Authentication = map[string]gatewayapi.Authentication{}
 	s.credentialVersions, s.lent = map[types.NamespacedName]string{}, map[types.NamespacedName]lent{}
 	used := map[string]int{} // bytes by namespace, all of them under ""
-	for _, policy := range graph.ByPrecedence(s.input.GatewayPolicies) {
-		for _, auth := range graph.AuthsOf(policy) {
-			id := graph.AuthID(policy.Namespace, auth)
+	for _, policy := range gatewayapi.ByPrecedence(s.input.GatewayPolicies) {
+		for _, auth := range gatewayapi.AuthsOf(policy) {
+			id := gatewayapi.AuthID(policy.Namespace, auth)
 			if _, known := s.input.Authentication[id]; known {
 				continue
 			}
@@ -60,7 +60,7 @@ func (r *Reconciler) readCredentials(ctx context.Context, s *scope) error {
 			if of.fault == nil && policy.Namespace != s.gateway.Namespace {
 				of.fault = s.lend(policy.Namespace, auth, of, used)
 			}
-			s.input.Authentication[id] = graph.Authentication{Fault: of.fault}
+			s.input.Authentication[id] = gatewayapi.Authentication{Fault: of.fault}
 		}
 	}
 	return nil
@@ -68,8 +68,8 @@ func (r *Reconciler) readCredentials(ctx context.Context, s *scope) error {
 
 // judgeCredentials finds out what a Secret is worth for what a policy asks for. It is remembered for its version.
 func (r *Reconciler) judgeCredentials(ctx context.Context, s *scope, namespace string, auth *slipwayv1alpha1.Auth) (worth, error) {
-	id := graph.AuthID(namespace, auth)
-	of, needs := graph.CredentialsOf(namespace, auth)
+	id := gatewayapi.AuthID(namespace, auth)
+	of, needs := gatewayapi.CredentialsOf(namespace, auth)
 	secret := &corev1.Secret{}
 	if needs {
 		found, err := r.secret(ctx, of.Secret)
@@ -101,21 +101,21 @@ func (r *Reconciler) judgeCredentials(ctx context.Context, s *scope, namespace s
 }
 
 // judgeSecret does the same with the content of a Secret. One that does not exist has no version.
-func judgeSecret(namespace string, auth *slipwayv1alpha1.Auth, of graph.Credentials, secret *corev1.Secret) (worth, error) {
+func judgeSecret(namespace string, auth *slipwayv1alpha1.Auth, of gatewayapi.Credentials, secret *corev1.Secret) (worth, error) {
 	policy := &slipwayv1alpha1.GatewayPolicy{Spec: slipwayv1alpha1.GatewayPolicySpec{Defaults: &slipwayv1alpha1.GatewayPolicySettings{Auth: auth}}}
 	policy.Namespace = namespace
-	made := graph.Authenticate([]*slipwayv1alpha1.GatewayPolicy{policy}, func(types.NamespacedName) (map[string][]byte, bool) {
+	made := gatewayapi.Authenticate([]*slipwayv1alpha1.GatewayPolicy{policy}, func(types.NamespacedName) (map[string][]byte, bool) {
 		return secret.Data, secret.ResourceVersion != ""
 	})
 	content, err := json.Marshal(part(secret, lent{whole: len(of.Keys) == 0, keys: of.Keys}))
 	if err != nil {
 		return worth{}, fmt.Errorf("measure Secret %q: %w", of.Secret, err)
 	}
-	return worth{version: secret.ResourceVersion, fault: made[graph.AuthID(namespace, auth)].Fault, size: len(content)}, nil
+	return worth{version: secret.ResourceVersion, fault: made[gatewayapi.AuthID(namespace, auth)].Fault, size: len(content)}, nil
 }
 
 // has tells that what a stanza needs is copied.
-func (l lent) has(of graph.Credentials) bool {
+func (l lent) has(of gatewayapi.Credentials) bool {
 	missing := func(key string) bool { return !slices.Contains(l.keys, key) }
 	return l.whole || len(of.Keys) > 0 && !slices.ContainsFunc(of.Keys, missing)
 }
@@ -136,7 +136,7 @@ func part(of *corev1.Secret, which lent) map[string][]byte {
 
 // lend notes what is to be copied, or says why it is not.
 func (s *scope) lend(namespace string, auth *slipwayv1alpha1.Auth, worth worth, used map[string]int) *table.Fault {
-	of, needs := graph.CredentialsOf(namespace, auth)
+	of, needs := gatewayapi.CredentialsOf(namespace, auth)
 	if !needs {
 		return nil
 	}
@@ -181,15 +181,15 @@ func (r *Reconciler) copyCredentials(ctx context.Context, s *scope, current *cor
 		case secret.ResourceVersion != which.version:
 			err = outcome.StaleCache(fmt.Sprintf("Secret %q", name))
 		}
-		made := borrowed.Credentials{Data: part(secret, which), Version: which.version}
+		made := copied.Credentials{Data: part(secret, which), Version: which.version}
 		if err != nil {
 			errs = append(errs, err)
 			var found bool
-			if made, found = borrowed.FindCredentials(current, name); !found {
+			if made, found = copied.FindCredentials(current, name); !found {
 				continue
 			}
 		}
-		errs = append(errs, borrowed.PutCredentials(data, name, made))
+		errs = append(errs, copied.PutCredentials(data, name, made))
 	}
 	return errors.Join(errs...)
 }
@@ -199,7 +199,7 @@ func (s *scope) ownCredentials() []types.NamespacedName {
 	var names []types.NamespacedName
 	for _, policy := range s.input.GatewayPolicies {
 		if policy.Namespace == s.gateway.Namespace {
-			names = append(names, graph.SecretsOfGatewayPolicy(policy)...)
+			names = append(names, gatewayapi.SecretsOfGatewayPolicy(policy)...)
 		}
 	}
 	return names

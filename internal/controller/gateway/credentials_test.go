@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 )
 
 // A client secret is copied with the issuer for which it is, and nothing else of its Secret. One for another issuer is not copied.
@@ -30,7 +30,7 @@ func TestOfAClientSecretOnlyWhatIsNeededIsCopied(t *testing.T) {
 		"for something else": {map[string][]byte{"secret": []byte("canary-canary-canary")}, nil},
 	} {
 		t.Run(what, func(t *testing.T) {
-			of, _ := graph.CredentialsOf("team", auth)
+			of, _ := gatewayapi.CredentialsOf("team", auth)
 			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "login", ResourceVersion: "7"}, Data: test.data}
 			worth, err := judgeSecret("team", auth, of, secret)
 			if err != nil {

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/slipway-dev/slipway/internal/children"
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
-	"github.com/slipway-dev/slipway/internal/kit/children"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
 
@@ -107,7 +107,7 @@ func (r *Reconciler) foreignClass(ctx context.Context, gateway *gatewayv1.Gatewa
 
 func (r *Reconciler) retireDeployment(ctx context.Context, gateway *gatewayv1.Gateway, class string, deployment *appsv1.Deployment) error {
 	// Nobody takes the copies away any more when their grants go.
-	if err := r.emptyCopies(ctx, gateway, borrowed.SecretName(deployment.Name)); err != nil {
+	if err := r.emptyCopies(ctx, gateway, copied.SecretName(deployment.Name)); err != nil {
 		return err
 	}
 	after := deployment.DeepCopy()

@@ -22,8 +22,8 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/controller/gateway"
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
@@ -76,7 +76,7 @@ func TestAGatewayIsProgrammedWhenItsPodsSaySo(t *testing.T) {
 	}
 	f.waitGateway(g, gatewayv1.GatewayConditionProgrammed, metav1.ConditionFalse, gatewayv1.GatewayReasonPending)
 	f.waitListener(g, "web", gatewayv1.ListenerConditionProgrammed, metav1.ConditionFalse, gatewayv1.ListenerReasonPending)
-	f.serve(g, []revision.ServedListener{web()})
+	f.serve(g, []document.ServedListener{web()})
 	f.waitGateway(g, gatewayv1.GatewayConditionProgrammed, metav1.ConditionTrue, gatewayv1.GatewayReasonProgrammed)
 	f.waitListener(g, "web", gatewayv1.ListenerConditionProgrammed, metav1.ConditionTrue, gatewayv1.ListenerReasonProgrammed)
 	if diff := cmp.Diff([]gatewayv1.GatewayStatusAddress{{Type: ptr(gatewayv1.IPAddressType), Value: "203.0.113.10"}}, g.Status.Addresses); diff != "" {
@@ -161,8 +161,8 @@ func TestACertificateIsBorrowedAsLongAsItIsGranted(t *testing.T) {
 			if err := errors.Join(f.get(copies), f.get(secret)); err != nil {
 				return err
 			}
-			got, found := borrowed.Find(copies, name)
-			want := borrowed.Certificate{Certificate: secret.Data[corev1.TLSCertKey], PrivateKey: secret.Data[corev1.TLSPrivateKeyKey], Version: secret.ResourceVersion}
+			got, found := copied.Find(copies, name)
+			want := copied.Certificate{Certificate: secret.Data[corev1.TLSCertKey], PrivateKey: secret.Data[corev1.TLSPrivateKeyKey], Version: secret.ResourceVersion}
 			if !found || !cmp.Equal(want, got) {
 				return errors.New("the copy is another one")
 			}
@@ -171,17 +171,17 @@ func TestACertificateIsBorrowedAsLongAsItIsGranted(t *testing.T) {
 	}
 	copied()
 	f.running(g)
-	served := func() revision.ServedListener {
-		return revision.ServedListener{Name: "tls", Digest: revision.ListenerDigest(443, true, "", []string{name.String() + "@" + secret.ResourceVersion})}
+	served := func() document.ServedListener {
+		return document.ServedListener{Name: "tls", Digest: document.ListenerDigest(443, true, "", []string{name.String() + "@" + secret.ResourceVersion})}
 	}
-	f.serve(g, []revision.ServedListener{web(), served()})
+	f.serve(g, []document.ServedListener{web(), served()})
 	f.waitGateway(g, gatewayv1.GatewayConditionProgrammed, metav1.ConditionTrue, gatewayv1.GatewayReasonProgrammed)
 
 	// A renewed one is served when the pods say so.
 	update(f, secret, func(s *corev1.Secret) { s.Data = f.pair() })
 	copied()
 	f.waitListener(g, "tls", gatewayv1.ListenerConditionProgrammed, metav1.ConditionFalse, gatewayv1.ListenerReasonPending)
-	f.serve(g, []revision.ServedListener{web(), served()})
+	f.serve(g, []document.ServedListener{web(), served()})
 	f.waitGateway(g, gatewayv1.GatewayConditionProgrammed, metav1.ConditionTrue, gatewayv1.GatewayReasonProgrammed)
 
 	update(f, copies, func(s *corev1.Secret) { clear(s.Data) })
@@ -244,9 +244,9 @@ func TestEntriesOfOthersAreNotTouched(t *testing.T) {
 	f.waitRoute(route, "ResolvedRefs", metav1.ConditionTrue, "ResolvedRefs")
 	f.waitRoute(route, gateway.ConditionLive, metav1.ConditionFalse, gateway.ReasonNoReplica)
 	f.running(g)
-	f.serve(g, []revision.ServedListener{web()})
+	f.serve(g, []document.ServedListener{web()})
 	f.waitRoute(route, gateway.ConditionLive, metav1.ConditionFalse, gateway.ReasonReplicaBehind)
-	f.serve(g, []revision.ServedListener{web()}, route)
+	f.serve(g, []document.ServedListener{web()}, route)
 	f.waitRoute(route, gateway.ConditionLive, metav1.ConditionTrue, gateway.ReasonLive)
 	foreign := func() []gatewayv1.RouteParentStatus {
 		var left []gatewayv1.RouteParentStatus
@@ -302,11 +302,11 @@ func TestAClassThatIsDeletedInUseTakesNothingAway(t *testing.T) {
 	g, route := f.gateway(), f.route("shop", "shop")
 	f.create(f.class, g, service(f.namespace, "shop"), route)
 	f.running(g)
-	f.serve(g, []revision.ServedListener{web()})
+	f.serve(g, []document.ServedListener{web()})
 	f.waitGateway(g, gatewayv1.GatewayConditionProgrammed, metav1.ConditionTrue, gatewayv1.GatewayReasonProgrammed)
 	f.delete(f.class)
 	// It is still looked after.
-	f.serve(g, []revision.ServedListener{web()}, route)
+	f.serve(g, []document.ServedListener{web()}, route)
 	f.waitRoute(route, gateway.ConditionLive, metav1.ConditionTrue, gateway.ReasonLive)
 	if diff := cmp.Diff([]string{desired.Name(g)}, f.subjects()); diff != "" {
 		t.Error(diff)

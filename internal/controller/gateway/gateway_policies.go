@@ -15,7 +15,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 )
@@ -32,21 +32,21 @@ func (r *Reconciler) loadGatewayPolicies(ctx context.Context, s *scope) error {
 	var list []slipwayv1alpha1.GatewayPolicy
 	list, s.err = r.currentPolicies(ctx, s, cached) // status tells, and nothing is made meanwhile
 	gateway := client.ObjectKeyFromObject(s.gateway)
-	named := map[graph.Target]bool{{Kind: "Gateway", Name: gateway}: true}
+	named := map[gatewayapi.Target]bool{{Kind: "Gateway", Name: gateway}: true}
 	for _, set := range s.input.ListenerSets {
-		named[graph.Target{Kind: "ListenerSet", Name: client.ObjectKeyFromObject(set)}] = true
+		named[gatewayapi.Target{Kind: "ListenerSet", Name: client.ObjectKeyFromObject(set)}] = true
 	}
 	for _, route := range s.input.HTTPRoutes {
-		named[graph.Target{Kind: string(graph.HTTPRoute), Name: client.ObjectKeyFromObject(route)}] = true
+		named[gatewayapi.Target{Kind: string(gatewayapi.HTTPRoute), Name: client.ObjectKeyFromObject(route)}] = true
 	}
 	for _, route := range s.input.GRPCRoutes {
-		named[graph.Target{Kind: string(graph.GRPCRoute), Name: client.ObjectKeyFromObject(route)}] = true
+		named[gatewayapi.Target{Kind: string(gatewayapi.GRPCRoute), Name: client.ObjectKeyFromObject(route)}] = true
 	}
 	for i := range list {
 		policy := &list[i]
-		if slices.ContainsFunc(graph.TargetsOf(policy), func(t graph.Target) bool { return named[t] }) {
+		if slices.ContainsFunc(gatewayapi.TargetsOf(policy), func(t gatewayapi.Target) bool { return named[t] }) {
 			s.input.GatewayPolicies = append(s.input.GatewayPolicies, policy)
-			if err := r.loadServices(ctx, s, graph.ServicesOfGatewayPolicy(policy)); err != nil {
+			if err := r.loadServices(ctx, s, gatewayapi.ServicesOfGatewayPolicy(policy)); err != nil {
 				return err
 			}
 		} else if concerns(policy, gateway) {
@@ -177,7 +177,7 @@ func entryOf(in *gatewayv1.PolicyAncestorStatus) slipwayv1alpha1.PolicyAncestorS
 // by every pod waits for that.
 func (r *Reconciler) gatewayPolicyChanges(s *scope) []change {
 	gateway := client.ObjectKeyFromObject(s.gateway)
-	judged := map[types.UID]*graph.GatewayPolicy{}
+	judged := map[types.UID]*gatewayapi.GatewayPolicy{}
 	for _, policy := range s.graph.GatewayPolicies {
 		judged[policy.UID] = policy
 	}
@@ -198,12 +198,12 @@ func (r *Reconciler) gatewayPolicyChanges(s *scope) []change {
 }
 
 // policyDigest is by what a pod says that it uses a policy.
-func (s *scope) policyDigest(policy *graph.GatewayPolicy) string {
+func (s *scope) policyDigest(policy *gatewayapi.GatewayPolicy) string {
 	return policy.Digest(func(name types.NamespacedName) string { return s.credentialVersions[name] })
 }
 
 // policyLack is why a policy is not used by every pod, or not as if they were one.
-func (s *scope) policyLack(policy *graph.GatewayPolicy) *lack {
+func (s *scope) policyLack(policy *gatewayapi.GatewayPolicy) *lack {
 	if !policy.Served {
 		return nil
 	}
@@ -225,7 +225,7 @@ func (s *scope) policyLack(policy *graph.GatewayPolicy) *lack {
 }
 
 // policyWait is how long to hold back what is said of a policy.
-func (r *Reconciler) policyWait(s *scope, policy *graph.GatewayPolicy, lack *lack) time.Duration {
+func (r *Reconciler) policyWait(s *scope, policy *gatewayapi.GatewayPolicy, lack *lack) time.Duration {
 	key := fmt.Sprintf("policy/%s/%s", s.gateway.UID, s.policyDigest(policy))
 	if lack == nil || !lack.passing {
 		r.settling.Remove(key)
@@ -234,7 +234,7 @@ func (r *Reconciler) policyWait(s *scope, policy *graph.GatewayPolicy, lack *lac
 	return r.settle(key)
 }
 
-func livePolicy(policy *graph.GatewayPolicy, lack *lack) metav1.Condition {
+func livePolicy(policy *gatewayapi.GatewayPolicy, lack *lack) metav1.Condition {
 	const condition = slipwayv1alpha1.ConditionPolicyLive
 	switch {
 	case !policy.Served:
@@ -275,7 +275,7 @@ func (r *Reconciler) releaseGatewayPolicies(ctx context.Context, gateway types.N
 	}
 	var changes []change
 	for i := range list {
-		if slices.Contains(graph.TargetsOf(&list[i]), graph.Target{Kind: "Gateway", Name: gateway}) {
+		if slices.Contains(gatewayapi.TargetsOf(&list[i]), gatewayapi.Target{Kind: "Gateway", Name: gateway}) {
 			continue // what there is to say of a target is said of the policy: see targets
 		}
 		if concerns(&list[i], gateway) {

@@ -24,8 +24,8 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/gateway"
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 	"github.com/slipway-dev/slipway/internal/testing/requests"
 )
@@ -80,7 +80,7 @@ func (f *fixture) copied(g *gatewayv1.Gateway, of *corev1.Secret, want map[strin
 		if err := client.IgnoreNotFound(f.get(copies)); err != nil {
 			return err
 		}
-		got, _ := borrowed.FindCredentials(copies, client.ObjectKeyFromObject(of))
+		got, _ := copied.FindCredentials(copies, client.ObjectKeyFromObject(of))
 		if diff := cmp.Diff(want, got.Data); diff != "" {
 			return fmt.Errorf("the copy (-want +got):\n%s", diff)
 		}
@@ -307,15 +307,15 @@ func TestAGatewayPolicyIsLiveWhenThePodsUseIt(t *testing.T) {
 		if err := errors.Join(f.get(g), f.get(secret), f.get(policy)); err != nil {
 			f.Fatal(err)
 		}
-		f.board.Publish(revision.Document{
-			UID: g.UID, Generation: g.Generation, View: &revision.View{Current: true}, Listeners: []revision.ServedListener{web()},
+		f.board.Publish(document.Document{
+			UID: g.UID, Generation: g.Generation, View: &document.View{Current: true}, Listeners: []document.ServedListener{web()},
 			Routes: []string{
-				revision.RouteDigest(route.UID, route.Generation),
-				revision.PolicyDigest(policy.UID, policy.Generation, []string{client.ObjectKeyFromObject(secret).String() + "@" + secret.ResourceVersion}),
+				document.RouteDigest(route.UID, route.Generation),
+				document.PolicyDigest(policy.UID, policy.Generation, []string{client.ObjectKeyFromObject(secret).String() + "@" + secret.ResourceVersion}),
 			},
 		})
 	}
-	f.serve(g, []revision.ServedListener{web()}, route)
+	f.serve(g, []document.ServedListener{web()}, route)
 	f.waitPolicyOf(policy, live, "False", gateway.ReasonReplicaBehind)
 	uses()
 	f.waitPolicyOf(policy, live, "True", gateway.ReasonLive)

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
 
@@ -50,9 +50,9 @@ func (s *scope) granting() []string {
 			}
 		}
 	}
-	add(graph.Certificates(s.gateway), s.gateway.Namespace)
-	for _, set := range graph.AllowedSets(s.input) {
-		add(graph.CertificatesOfSet(set), set.Namespace)
+	add(gatewayapi.Certificates(s.gateway), s.gateway.Namespace)
+	for _, set := range gatewayapi.AllowedSets(s.input) {
+		add(gatewayapi.CertificatesOfSet(set), set.Namespace)
 	}
 	return namespaces
 }

@@ -28,7 +28,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/gateway"
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/operator"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
@@ -55,9 +55,9 @@ func (f *fixture) installLimited(namespaces ...string) *release {
 		f.Fatal(err)
 	}
 	text := strings.ReplaceAll(string(raw), "slipway-system", r.system)
-	for document := range strings.SplitSeq(text, "\n---\n") {
+	for doc := range strings.SplitSeq(text, "\n---\n") {
 		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
+		if err := yaml.Unmarshal([]byte(doc), &object.Object); err != nil {
 			f.Fatal(err)
 		}
 		if object.GroupVersionKind().Group != rbacv1.GroupName || object.GetNamespace() == r.system {
@@ -153,8 +153,8 @@ func TestAnOperatorForSomeNamespacesServesTheGatewaysThere(t *testing.T) {
 	grant.Namespace, grant.Name = elsewhere, "useless"
 	f.create(f.class, f.grant(), grant, secret, service(f.namespace, "shop"), service(elsewhere, "db"), foreign, g, good, bad)
 	f.running(g)
-	tls := revision.ServedListener{Name: "tls", Digest: revision.ListenerDigest(443, true, "", []string{f.other + "/web@" + secret.ResourceVersion})}
-	f.serve(g, []revision.ServedListener{web(), tls}, good, bad)
+	tls := document.ServedListener{Name: "tls", Digest: document.ListenerDigest(443, true, "", []string{f.other + "/web@" + secret.ResourceVersion})}
+	f.serve(g, []document.ServedListener{web(), tls}, good, bad)
 	f.waitRoute(good, gateway.ConditionLive, metav1.ConditionTrue, gateway.ReasonLive)
 	f.waitGateway(g, gatewayv1.GatewayConditionProgrammed, metav1.ConditionTrue, gatewayv1.GatewayReasonProgrammed)
 	f.waitRoute(bad, string(gatewayv1.RouteConditionResolvedRefs), metav1.ConditionFalse, string(gatewayv1.RouteReasonBackendNotFound))

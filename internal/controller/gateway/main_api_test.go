@@ -33,7 +33,7 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/controller/gateway"
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/operator"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
@@ -49,13 +49,13 @@ type fixture struct {
 	namespace, other string
 	class            *gatewayv1.GatewayClass
 	// pods of the Gateway answer with what is on the board, at this port.
-	board *revision.Board
+	board *document.Board
 	port  int
 }
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	f := &fixture{T: t, namespace: env.Namespace(t), other: env.Namespace(t), board: revision.NewBoard(clock.RealClock{}, "test")}
+	f := &fixture{T: t, namespace: env.Namespace(t), other: env.Namespace(t), board: document.NewBoard(clock.RealClock{}, "test")}
 	f.install()
 	f.class = f.newClass()
 	server := httptest.NewServer(f.board)
@@ -303,17 +303,17 @@ func (f *fixture) replicaSet(deployment *appsv1.Deployment) *appsv1.ReplicaSet {
 }
 
 // serve has the pods say that they serve listeners and routes.
-func (f *fixture) serve(g *gatewayv1.Gateway, listeners []revision.ServedListener, routes ...client.Object) {
-	document := revision.Document{UID: g.UID, Generation: g.Generation, View: &revision.View{Current: true}, Listeners: listeners}
+func (f *fixture) serve(g *gatewayv1.Gateway, listeners []document.ServedListener, routes ...client.Object) {
+	doc := document.Document{UID: g.UID, Generation: g.Generation, View: &document.View{Current: true}, Listeners: listeners}
 	for _, route := range routes {
-		document.Routes = append(document.Routes, revision.RouteDigest(route.GetUID(), route.GetGeneration()))
+		doc.Routes = append(doc.Routes, document.RouteDigest(route.GetUID(), route.GetGeneration()))
 	}
-	f.board.Publish(document)
+	f.board.Publish(doc)
 }
 
 // web is the listener for HTTP as it is served.
-func web() revision.ServedListener {
-	return revision.ServedListener{Name: "web", Digest: revision.ListenerDigest(80, false, "", nil)}
+func web() document.ServedListener {
+	return document.ServedListener{Name: "web", Digest: document.ListenerDigest(80, false, "", nil)}
 }
 
 // has tells whether conditions have one of that status and reason, of that generation.

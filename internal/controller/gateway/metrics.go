@@ -9,7 +9,7 @@ import (
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/slipway-dev/slipway/internal/kit/metric"
+	"github.com/slipway-dev/slipway/internal/metric"
 )
 
 var (

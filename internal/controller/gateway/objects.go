@@ -10,16 +10,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/slipway-dev/slipway/internal/children"
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
-	"github.com/slipway-dev/slipway/internal/kit/children"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 )
 
 // loadInput reads what the graph is built of, but for the Secrets.
 func (r *Reconciler) loadInput(ctx context.Context, s *scope) error {
-	s.input = graph.Input{
+	s.input = gatewayapi.Input{
 		Gateway: s.gateway, ReservedPorts: desired.ReservedPorts(), Only: r.namespaces,
-		Namespaces: map[string]map[string]string{}, Services: map[types.NamespacedName]graph.Service{}, Secrets: map[types.NamespacedName]graph.Secret{},
+		Namespaces: map[string]map[string]string{}, Services: map[types.NamespacedName]gatewayapi.Service{}, Secrets: map[types.NamespacedName]gatewayapi.Secret{},
 	}
 	if err := r.loadSets(ctx, s); err != nil {
 		return err
@@ -105,14 +105,14 @@ func (r *Reconciler) loadNamespace(ctx context.Context, s *scope, name string) e
 	return nil
 }
 
-func serviceOf(service *corev1.Service) graph.Service {
-	made := graph.Service{External: service.Spec.Type == corev1.ServiceTypeExternalName, Ports: map[int32]graph.Port{}, UDP: map[int32]graph.Port{}}
+func serviceOf(service *corev1.Service) gatewayapi.Service {
+	made := gatewayapi.Service{External: service.Spec.Type == corev1.ServiceTypeExternalName, Ports: map[int32]gatewayapi.Port{}, UDP: map[int32]gatewayapi.Port{}}
 	for _, port := range service.Spec.Ports {
 		switch port.Protocol {
 		case "", corev1.ProtocolTCP:
-			made.Ports[port.Port] = graph.Port{Name: port.Name, AppProtocol: children.Or(port.AppProtocol, "")}
+			made.Ports[port.Port] = gatewayapi.Port{Name: port.Name, AppProtocol: children.Or(port.AppProtocol, "")}
 		case corev1.ProtocolUDP:
-			made.UDP[port.Port] = graph.Port{Name: port.Name}
+			made.UDP[port.Port] = gatewayapi.Port{Name: port.Name}
 		}
 	}
 	return made
@@ -122,10 +122,10 @@ func serviceOf(service *corev1.Service) graph.Service {
 func parentsOf(object client.Object) (gateways, sets []types.NamespacedName) {
 	refs, entries := parentRefs(object), *parentStatuses(object)
 	add := func(ref gatewayv1.ParentReference) {
-		if name, is := graph.GatewayOf(ref, object.GetNamespace()); is && !slices.Contains(gateways, name) {
+		if name, is := gatewayapi.GatewayOf(ref, object.GetNamespace()); is && !slices.Contains(gateways, name) {
 			gateways = append(gateways, name)
 		}
-		if name, is := graph.SetOf(ref, object.GetNamespace()); is && !slices.Contains(sets, name) {
+		if name, is := gatewayapi.SetOf(ref, object.GetNamespace()); is && !slices.Contains(sets, name) {
 			sets = append(sets, name)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 	"github.com/slipway-dev/slipway/internal/testing/requests"
 )
@@ -100,7 +100,7 @@ func (f *fixture) borrows(g *gatewayv1.Gateway, secret *corev1.Secret, want bool
 		if err := f.get(copies); client.IgnoreNotFound(err) != nil {
 			return err
 		}
-		if _, found := borrowed.Find(copies, client.ObjectKeyFromObject(secret)); found != want {
+		if _, found := copied.Find(copies, client.ObjectKeyFromObject(secret)); found != want {
 			return errors.New("the copy does not follow the grant")
 		}
 		return nil

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 	"github.com/slipway-dev/slipway/internal/kit"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
@@ -40,7 +40,7 @@ func (o *orphans) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	case err != nil:
 		return o.kit.Abort(req.NamespacedName, fmt.Errorf("read the ListenerSet: %w", err))
 	default:
-		if _, names := graph.GatewayOfSet(set); names {
+		if _, names := gatewayapi.GatewayOfSet(set); names {
 			return o.kit.Forget(ctx, req.NamespacedName)
 		}
 	}
@@ -55,7 +55,7 @@ func (o *orphans) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 func setsSaid(_ context.Context, object client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, entry := range *parentStatuses(object) {
-		if name, is := graph.SetOf(entry.ParentRef, object.GetNamespace()); is && entry.ControllerName == Controller {
+		if name, is := gatewayapi.SetOf(entry.ParentRef, object.GetNamespace()); is && entry.ControllerName == Controller {
 			requests = append(requests, reconcile.Request{NamespacedName: name})
 		}
 	}

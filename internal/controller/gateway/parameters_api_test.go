@@ -21,7 +21,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/gateway"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
@@ -287,12 +287,12 @@ func TestAPodThatServesWithOldParametersIsWaitedFor(t *testing.T) {
 	g := f.gateway(naming("GatewayParameters", own.Name))
 	f.create(f.class, own, g)
 	f.running(g)
-	f.serve(g, []revision.ServedListener{web()})
+	f.serve(g, []document.ServedListener{web()})
 	f.waitGateway(g, gatewayv1.GatewayConditionProgrammed, metav1.ConditionTrue, gatewayv1.GatewayReasonProgrammed)
 	update(f, own, func(p *slipwayv1alpha1.GatewayParameters) { p.Spec.TrustedProxies = []string{"10.0.0.0/8"} })
 	f.waitGateway(g, gatewayv1.GatewayConditionProgrammed, metav1.ConditionFalse, gatewayv1.GatewayReasonPending)
 	f.waitListener(g, "web", gatewayv1.ListenerConditionProgrammed, metav1.ConditionFalse, gatewayv1.ListenerReasonPending)
-	f.serve(g, []revision.ServedListener{{Name: "web", Digest: revision.ListenerDigest(80, false, "", []string{"--trusted-proxies=10.0.0.0/8"})}})
+	f.serve(g, []document.ServedListener{{Name: "web", Digest: document.ListenerDigest(80, false, "", []string{"--trusted-proxies=10.0.0.0/8"})}})
 	f.waitGateway(g, gatewayv1.GatewayConditionProgrammed, metav1.ConditionTrue, gatewayv1.GatewayReasonProgrammed)
 }
 

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 )
 
@@ -38,13 +38,13 @@ func ofGateway(gateway types.NamespacedName, sets []*gatewayv1.ListenerSet) owns
 		names[types.NamespacedName{Namespace: set.Namespace, Name: set.Name}] = true
 	}
 	return func(ref gatewayv1.ParentReference, namespace string) bool {
-		name, is := graph.SetOf(ref, namespace)
-		return is && names[name] || graph.IsParent(ref, namespace, gateway)
+		name, is := gatewayapi.SetOf(ref, namespace)
+		return is && names[name] || gatewayapi.IsParent(ref, namespace, gateway)
 	}
 }
 
 // sayings are what there is to say of a route, one for each parentRef that names the Gateway or one of its ListenerSets.
-func (s *scope) sayings(route *graph.Route) []said {
+func (s *scope) sayings(route *gatewayapi.Route) []said {
 	var all []said
 	for _, parent := range route.Parents {
 		all = append(all, said{ref: parent.Ref, conditions: append(slices.Clone(parent.Conditions), s.live(route, parent))})
@@ -52,7 +52,7 @@ func (s *scope) sayings(route *graph.Route) []said {
 	return all
 }
 
-func (s *scope) live(route *graph.Route, parent *graph.Parent) metav1.Condition {
+func (s *scope) live(route *gatewayapi.Route, parent *gatewayapi.Parent) metav1.Condition {
 	if !parent.Accepted() {
 		return status.False(ConditionLive, ReasonNotAccepted, "the Gateway does not accept the route")
 	}
@@ -80,8 +80,8 @@ func (s *scope) live(route *graph.Route, parent *graph.Parent) metav1.Condition 
 }
 
 // unserved is the first listener that a route is attached to by a parentRef, nil where one of them can be served.
-func (s *scope) unserved(parent *graph.Parent) *graph.Listener {
-	var first *graph.Listener
+func (s *scope) unserved(parent *gatewayapi.Parent) *gatewayapi.Listener {
+	var first *gatewayapi.Listener
 	for _, i := range parent.Listeners {
 		l := s.graph.Listeners[i]
 		if l.Valid {

@@ -11,10 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
+	"github.com/slipway-dev/slipway/internal/gateway/replica"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
 
@@ -33,14 +33,14 @@ type replicaView struct {
 	// asking tells that it has not answered yet, and silent that it does not answer any more.
 	asking, silent bool
 	// refuses is why it cannot serve the newest objects, so that it serves old ones. Nil: it can.
-	refuses *revision.Rejected
+	refuses *document.Rejected
 	// what it serves: listeners by name and digest, and the digests of routes.
-	listeners map[revision.ServedListener]bool
+	listeners map[document.ServedListener]bool
 	routes    map[string]bool
 	// apart is what it does not share with the others though it should, by reason.
 	apart map[string]string
 	// unfetched is what it could not fetch for GatewayPolicies, by their names.
-	unfetched map[string]revision.Problem
+	unfetched map[string]document.Problem
 }
 
 // judgePods looks at what the pods that are ready say.
@@ -55,7 +55,7 @@ func (s *scope) judgePods() {
 }
 
 func judge(gateway types.UID, pod *corev1.Pod, answer replica.Answer) replicaView {
-	one := replicaView{pod: pod, listeners: map[revision.ServedListener]bool{}, routes: map[string]bool{}, apart: map[string]string{}, unfetched: map[string]revision.Problem{}}
+	one := replicaView{pod: pod, listeners: map[document.ServedListener]bool{}, routes: map[string]bool{}, apart: map[string]string{}, unfetched: map[string]document.Problem{}}
 	switch {
 	case answer.State == replica.Asking:
 		one.asking = true
@@ -86,7 +86,7 @@ func judge(gateway types.UID, pod *corev1.Pod, answer replica.Answer) replicaVie
 }
 
 // hear keeps those problems that are told of policies.
-func (r *replicaView) hear(problems []revision.Problem) {
+func (r *replicaView) hear(problems []document.Problem) {
 	for _, problem := range problems {
 		switch problem.Reason {
 		case slipwayv1alpha1.ReasonLimitNotShared, slipwayv1alpha1.ReasonAffinityNotShared:
@@ -98,7 +98,7 @@ func (r *replicaView) hear(problems []revision.Problem) {
 }
 
 // unfetched is what the first pod that lacks it could not fetch for a policy, nil where none says so of what the policy names now.
-func (v served) unfetched(policy *graph.GatewayPolicy) *lack {
+func (v served) unfetched(policy *gatewayapi.GatewayPolicy) *lack {
 	for _, one := range v.replicas {
 		problem := one.unfetched[policy.Name.String()]
 		named := func(address string) bool { return strings.Contains(problem.Message, address) }
@@ -184,24 +184,24 @@ func (v served) apart(reason string) *lack {
 }
 
 // listenerDigest is by what a pod says that it serves a listener.
-func (s *scope) listenerDigest(l *graph.Listener) revision.ServedListener {
+func (s *scope) listenerDigest(l *gatewayapi.Listener) document.ServedListener {
 	parts := l.Parts(
 		func(name types.NamespacedName) string { return s.versions[name] },
 		func(name types.NamespacedName) string { return s.bundleVersions[name] },
 	)
 	parts = append(parts, desired.Settings(s.parameters).Arguments()...)
-	return revision.ServedListener{Name: l.Key(), Digest: revision.ListenerDigest(l.Port, l.Secure(), l.Hostname, parts)}
+	return document.ServedListener{Name: l.Key(), Digest: document.ListenerDigest(l.Port, l.Secure(), l.Hostname, parts)}
 }
 
 // listenerLack is why a valid listener is not served by every pod.
-func (s *scope) listenerLack(l *graph.Listener) *lack {
+func (s *scope) listenerLack(l *gatewayapi.Listener) *lack {
 	digest := s.listenerDigest(l)
 	return s.served.lacking(fmt.Sprintf("listener %q", l.Name), func(one replicaView) bool { return one.listeners[digest] })
 }
 
 // routeLack is why a route is not served by every pod, or not with the sessions that it asks for. What it has of policies is told there.
-func (s *scope) routeLack(route *graph.Route) *lack {
-	digest := revision.RouteDigest(route.UID, route.Generation)
+func (s *scope) routeLack(route *gatewayapi.Route) *lack {
+	digest := document.RouteDigest(route.UID, route.Generation)
 	lack := s.served.lacking("this generation of the route", func(one replicaView) bool { return one.routes[digest] })
 	if lack == nil && route.SharesAffinity {
 		return s.served.apart(slipwayv1alpha1.ReasonAffinityNotShared)

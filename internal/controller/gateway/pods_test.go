@@ -20,9 +20,9 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
+	"github.com/slipway-dev/slipway/internal/gateway/replica"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/kit"
 )
 
@@ -70,22 +70,22 @@ func TestAPodIsLookedAtEachTimeItFallsSilent(t *testing.T) {
 
 // Who may write routes in one namespace must not make those of others look as if no pod served them.
 func TestManyProblemsOfATenantAreNoNewsOfOthers(t *testing.T) {
-	document := revision.Document{
-		Protocol: revision.Protocol, Revision: 1, UID: "gateway", Generation: 1, View: &revision.View{Current: true},
-		Routes: []string{revision.RouteDigest("good", 1)},
+	doc := document.Document{
+		Protocol: document.Protocol, Revision: 1, UID: "gateway", Generation: 1, View: &document.View{Current: true},
+		Routes: []string{document.RouteDigest("good", 1)},
 	}
 	for i := range 20 * 256 { // as a pod of an older release tells them
-		document.Problems = append(document.Problems, revision.Problem{
+		doc.Problems = append(doc.Problems, document.Problem{
 			Route: -1, Name: "a/bad", Field: fmt.Sprintf("HTTPRoute a/bad-%d: rules[%d]", i/256, i), Reason: "BackendNotFound", Message: "no Service",
 		})
 	}
-	document.Problems = append(document.Problems, revision.Problem{Route: -1, Reason: slipwayv1alpha1.ReasonLimitNotShared, Message: "counted apart"})
+	doc.Problems = append(doc.Problems, document.Problem{Route: -1, Reason: slipwayv1alpha1.ReasonLimitNotShared, Message: "counted apart"})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Has("wait") {
 			<-r.Context().Done()
 			return
 		}
-		_ = json.NewEncoder(w).Encode(document)
+		_ = json.NewEncoder(w).Encode(doc)
 	}))
 	t.Cleanup(server.Close)
 	address, err := netip.ParseAddrPort(server.Listener.Addr().String())
@@ -110,17 +110,17 @@ func TestManyProblemsOfATenantAreNoNewsOfOthers(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	follower.Follow(t.Context(), name, revision.Size{Routes: 100, Listeners: 10, Objects: 100}, []replica.Pod{{UID: pod.UID, IP: pod.Status.PodIP, Ready: true}})
+	follower.Follow(t.Context(), name, document.Size{Routes: 100, Listeners: 10, Objects: 100}, []replica.Pod{{UID: pod.UID, IP: pod.Status.PodIP, Ready: true}})
 	<-told
 	s := &scope{
 		gateway: &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{UID: "gateway"}}, deployment: &appsv1.Deployment{},
 		pods: []corev1.Pod{pod}, answers: map[types.UID]replica.Answer{pod.UID: follower.Answer(name, pod.UID)},
 	}
 	s.judgePods()
-	if lack := s.routeLack(&graph.Route{UID: "good", Generation: 1}); lack != nil {
+	if lack := s.routeLack(&gatewayapi.Route{UID: "good", Generation: 1}); lack != nil {
 		t.Errorf("the route of another tenant is not live: %+v", lack)
 	}
-	if lack := s.routeLack(&graph.Route{UID: "good", Generation: 2}); lack == nil {
+	if lack := s.routeLack(&gatewayapi.Route{UID: "good", Generation: 2}); lack == nil {
 		t.Error("a generation that the pod does not serve is live")
 	}
 	if lack := s.served.apart(slipwayv1alpha1.ReasonLimitNotShared); lack == nil {
@@ -136,13 +136,13 @@ func TestAPodThatCannotServeTheNewestObjectsSaysWhy(t *testing.T) {
 			Phase: corev1.PodRunning, PodIP: "10.0.0.1", Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
 		},
 	}
-	document := revision.Document{
-		UID: "gateway", Generation: 1, View: &revision.View{Current: true}, Routes: []string{revision.RouteDigest("shop", 1)},
-		Rejected: &revision.Rejected{Generation: 1, Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: "it has a defect"},
+	doc := document.Document{
+		UID: "gateway", Generation: 1, View: &document.View{Current: true}, Routes: []string{document.RouteDigest("shop", 1)},
+		Rejected: &document.Rejected{Generation: 1, Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: "it has a defect"},
 	}
 	s := &scope{
 		gateway: &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{UID: "gateway"}}, deployment: &appsv1.Deployment{}, pods: []corev1.Pod{pod},
-		answers: map[types.UID]replica.Answer{pod.UID: {State: replica.Answering, Document: &document}},
+		answers: map[types.UID]replica.Answer{pod.UID: {State: replica.Answering, Document: &doc}},
 	}
 	s.judgePods()
 	for _, test := range []struct {
@@ -152,7 +152,7 @@ func TestAPodThatCannotServeTheNewestObjectsSaysWhy(t *testing.T) {
 		{1, nil},
 		{2, &lack{reason: ReasonReplicaBehind, message: `pod "edge-1" does not serve this generation of the route: it has a defect`}},
 	} {
-		got := s.routeLack(&graph.Route{UID: "shop", Generation: test.generation})
+		got := s.routeLack(&gatewayapi.Route{UID: "shop", Generation: test.generation})
 		if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(lack{})); diff != "" {
 			t.Errorf("generation %d (-want +got):\n%s", test.generation, diff)
 		}
@@ -164,7 +164,7 @@ func TestAPodThatCannotServeTheNewestObjectsSaysWhy(t *testing.T) {
 	if diff := cmp.Diff(want, s.degraded()); diff != "" {
 		t.Errorf("Degraded (-want +got):\n%s", diff)
 	}
-	s.answers[pod.UID] = replica.Answer{State: replica.Answering, Document: &revision.Document{UID: "gateway", View: document.View}}
+	s.answers[pod.UID] = replica.Answer{State: replica.Answering, Document: &document.Document{UID: "gateway", View: doc.View}}
 	s.served = served{}
 	s.judgePods()
 	if got := s.degraded(); got != nil {

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 )
 
@@ -42,7 +42,7 @@ func (r *Reconciler) loadPolicies(ctx context.Context, s *scope) error {
 	gateway := client.ObjectKeyFromObject(s.gateway)
 	for i := range list {
 		policy := &list[i]
-		if slices.ContainsFunc(graph.ServicesOfPolicy(policy), func(name types.NamespacedName) bool { return named[name] }) {
+		if slices.ContainsFunc(gatewayapi.ServicesOfPolicy(policy), func(name types.NamespacedName) bool { return named[name] }) {
 			s.input.Policies = append(s.input.Policies, policy)
 		} else if hasAncestor(policy, gateway) {
 			s.unrelated = append(s.unrelated, policy)
@@ -56,13 +56,13 @@ func (s *scope) usable() map[types.NamespacedName]bool {
 	named := map[types.NamespacedName]bool{}
 	for _, route := range s.routes {
 		for _, name := range backendsOf(route) {
-			if !named[name] && graph.Permitted(s.input.Grants, string(kindOf(route)), route.GetNamespace(), "Service", name) {
+			if !named[name] && gatewayapi.Permitted(s.input.Grants, string(kindOf(route)), route.GetNamespace(), "Service", name) {
 				named[name] = true
 			}
 		}
 	}
 	for _, policy := range s.input.GatewayPolicies {
-		for _, name := range graph.ServicesOfGatewayPolicy(policy) {
+		for _, name := range gatewayapi.ServicesOfGatewayPolicy(policy) {
 			named[name] = true
 		}
 	}
@@ -71,7 +71,7 @@ func (s *scope) usable() map[types.NamespacedName]bool {
 
 // isAncestor tells whether an entry of a policy in a namespace is ours, and of a Gateway.
 func isAncestor(entry *gatewayv1.PolicyAncestorStatus, namespace string, gateway types.NamespacedName) bool {
-	name, is := graph.GatewayOf(entry.AncestorRef, namespace)
+	name, is := gatewayapi.GatewayOf(entry.AncestorRef, namespace)
 	return entry.ControllerName == Controller && is && name == gateway
 }
 
@@ -118,7 +118,7 @@ func ancestors(policy client.Object, are []gatewayv1.PolicyAncestorStatus, gatew
 
 // policyChanges are the statuses of policies in which the entry of the Gateway differs.
 func (r *Reconciler) policyChanges(s *scope) []change {
-	judged := map[types.UID]*graph.Policy{}
+	judged := map[types.UID]*gatewayapi.Policy{}
 	for _, policy := range s.graph.Policies {
 		judged[policy.UID] = policy
 	}

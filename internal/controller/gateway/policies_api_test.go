@@ -17,8 +17,8 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/controller/gateway"
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/testing/authority"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
@@ -66,7 +66,7 @@ func (f *fixture) waitCopy(g *gatewayv1.Gateway, name types.NamespacedName, want
 		if err := client.IgnoreNotFound(f.get(copies)); err != nil {
 			return err
 		}
-		if copied, _ := borrowed.FindBundle(copies, name); string(copied.Authorities) != want {
+		if copied, _ := copied.FindBundle(copies, name); string(copied.Authorities) != want {
 			return fmt.Errorf("the copy of %s is %q", name, copied.Authorities)
 		}
 		return nil
@@ -181,18 +181,18 @@ func TestAListenerThatChecksClientsIsProgrammedWhenEveryPodDoes(t *testing.T) {
 
 	f.running(g)
 	shown := fmt.Sprintf("%s/edge-tls@%s", f.namespace, certificate.ResourceVersion)
-	trusting := func(version string) revision.ServedListener {
+	trusting := func(version string) document.ServedListener {
 		parts := []string{shown, "clients: optional false", fmt.Sprintf("clients: %s/clients@%s", f.other, version)}
-		return revision.ServedListener{Name: "tls", Digest: revision.ListenerDigest(443, true, "", parts)}
+		return document.ServedListener{Name: "tls", Digest: document.ListenerDigest(443, true, "", parts)}
 	}
 	// A pod that lets everybody in does not serve the listener.
-	f.serve(g, []revision.ServedListener{web(), {Name: "tls", Digest: revision.ListenerDigest(443, true, "", []string{shown})}})
+	f.serve(g, []document.ServedListener{web(), {Name: "tls", Digest: document.ListenerDigest(443, true, "", []string{shown})}})
 	f.waitListener(g, "tls", gatewayv1.ListenerConditionProgrammed, metav1.ConditionFalse, gatewayv1.ListenerReasonPending)
-	f.serve(g, []revision.ServedListener{web(), trusting(authorities.ResourceVersion)})
+	f.serve(g, []document.ServedListener{web(), trusting(authorities.ResourceVersion)})
 	f.waitListener(g, "tls", gatewayv1.ListenerConditionProgrammed, metav1.ConditionTrue, gatewayv1.ListenerReasonProgrammed)
 	update(f, authorities, func(b *corev1.ConfigMap) { b.Data["ca.crt"] = string(authority.New(t, "next").PEM()) })
 	f.waitListener(g, "tls", gatewayv1.ListenerConditionProgrammed, metav1.ConditionFalse, gatewayv1.ListenerReasonPending)
-	f.serve(g, []revision.ServedListener{web(), trusting(authorities.ResourceVersion)})
+	f.serve(g, []document.ServedListener{web(), trusting(authorities.ResourceVersion)})
 	f.waitListener(g, "tls", gatewayv1.ListenerConditionProgrammed, metav1.ConditionTrue, gatewayv1.ListenerReasonProgrammed)
 
 	update(f, g, func(g *gatewayv1.Gateway) {

@@ -12,7 +12,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 	"github.com/slipway-dev/slipway/internal/kit/watch"
 )
 
@@ -83,25 +83,25 @@ func parametersIndex(object client.Object) []string {
 // secretIndex has the Secret with the copies, too: what somebody does to it is undone.
 func secretIndex(object client.Object) []string {
 	if set, is := object.(*gatewayv1.ListenerSet); is {
-		return names(graph.CertificatesOfSet(set), set.Namespace)
+		return names(gatewayapi.CertificatesOfSet(set), set.Namespace)
 	}
 	if policy, is := object.(*slipwayv1alpha1.GatewayPolicy); is {
-		return names(graph.SecretsOfGatewayPolicy(policy), policy.Namespace)
+		return names(gatewayapi.SecretsOfGatewayPolicy(policy), policy.Namespace)
 	}
 	gateway, ok := object.(*gatewayv1.Gateway)
 	if !ok {
 		return nil
 	}
 	copies := types.NamespacedName{Namespace: gateway.Namespace, Name: desired.CopiesName(gateway)}
-	return names(append(graph.Certificates(gateway), copies), gateway.Namespace)
+	return names(append(gatewayapi.Certificates(gateway), copies), gateway.Namespace)
 }
 
 func bundleIndex(object client.Object) []string {
 	switch of := object.(type) {
 	case *gatewayv1.Gateway:
-		return names(graph.Bundles(of), of.Namespace)
+		return names(gatewayapi.Bundles(of), of.Namespace)
 	case *gatewayv1.BackendTLSPolicy:
-		return names(graph.BundlesOfPolicy(of), of.Namespace)
+		return names(gatewayapi.BundlesOfPolicy(of), of.Namespace)
 	default:
 		return nil
 	}
@@ -109,7 +109,7 @@ func bundleIndex(object client.Object) []string {
 
 func parentIndex(object client.Object) []string {
 	if set, is := object.(*gatewayv1.ListenerSet); is {
-		if name, is := graph.GatewayOfSet(set); is {
+		if name, is := gatewayapi.GatewayOfSet(set); is {
 			return []string{name.String()}
 		}
 		return nil
@@ -131,10 +131,10 @@ func entryIndex(object client.Object) []string {
 		if entry.ControllerName != Controller {
 			continue
 		}
-		if name, is := graph.GatewayOf(entry.ParentRef, object.GetNamespace()); is {
+		if name, is := gatewayapi.GatewayOf(entry.ParentRef, object.GetNamespace()); is {
 			values = append(values, name.String())
 		}
-		if name, is := graph.SetOf(entry.ParentRef, object.GetNamespace()); is {
+		if name, is := gatewayapi.SetOf(entry.ParentRef, object.GetNamespace()); is {
 			values = append(values, ofSet(name))
 		}
 	}
@@ -143,7 +143,7 @@ func entryIndex(object client.Object) []string {
 
 func backendIndex(object client.Object) []string {
 	if policy, is := object.(*slipwayv1alpha1.GatewayPolicy); is {
-		return names(graph.ServicesOfGatewayPolicy(policy), policy.Namespace)
+		return names(gatewayapi.ServicesOfGatewayPolicy(policy), policy.Namespace)
 	}
 	return names(backendsOf(object), object.GetNamespace())
 }
@@ -174,7 +174,7 @@ func (f referrers) ofRoute(ctx context.Context, object client.Object) []reconcil
 // ofSet is the Gateway that a ListenerSet names.
 func (f referrers) ofSet(_ context.Context, object client.Object) []reconcile.Request {
 	if set, is := object.(*gatewayv1.ListenerSet); is {
-		if name, is := graph.GatewayOfSet(set); is {
+		if name, is := gatewayapi.GatewayOfSet(set); is {
 			return []reconcile.Request{{NamespacedName: name}}
 		}
 	}
@@ -293,12 +293,12 @@ func (f referrers) ofPolicy(ctx context.Context, object client.Object) []reconci
 		return nil
 	}
 	var requests []reconcile.Request
-	for _, name := range graph.ServicesOfPolicy(policy) {
+	for _, name := range gatewayapi.ServicesOfPolicy(policy) {
 		which := client.MatchingFields{indexBackend: name.String()}
 		requests = append(requests, append(f.ofRoutes(ctx, which), f.ofGatewayPolicies(ctx, which)...)...)
 	}
 	for _, entry := range policy.Status.Ancestors {
-		if name, is := graph.GatewayOf(entry.AncestorRef, policy.Namespace); is && entry.ControllerName == Controller {
+		if name, is := gatewayapi.GatewayOf(entry.AncestorRef, policy.Namespace); is && entry.ControllerName == Controller {
 			requests = append(requests, reconcile.Request{NamespacedName: name})
 		}
 	}
@@ -313,7 +313,7 @@ func (f referrers) ofGatewayPolicy(ctx context.Context, object client.Object) []
 		return nil
 	}
 	var requests []reconcile.Request
-	for _, target := range graph.TargetsOf(policy) {
+	for _, target := range gatewayapi.TargetsOf(policy) {
 		if target.Kind == "Gateway" {
 			requests = append(requests, reconcile.Request{NamespacedName: target.Name})
 			continue
@@ -329,7 +329,7 @@ func (f referrers) ofGatewayPolicy(ctx context.Context, object client.Object) []
 	}
 	for i := range policy.Status.Ancestors {
 		if entry := ancestorOf(&policy.Status.Ancestors[i]); entry.ControllerName == Controller {
-			if name, is := graph.GatewayOf(entry.AncestorRef, policy.Namespace); is {
+			if name, is := gatewayapi.GatewayOf(entry.AncestorRef, policy.Namespace); is {
 				requests = append(requests, reconcile.Request{NamespacedName: name})
 			}
 		}
@@ -338,11 +338,11 @@ func (f referrers) ofGatewayPolicy(ctx context.Context, object client.Object) []
 }
 
 // objectOf is what a target is, to be read.
-func objectOf(target graph.Target) client.Object {
+func objectOf(target gatewayapi.Target) client.Object {
 	switch target.Kind {
-	case string(graph.HTTPRoute):
+	case string(gatewayapi.HTTPRoute):
 		return &gatewayv1.HTTPRoute{}
-	case string(graph.GRPCRoute):
+	case string(gatewayapi.GRPCRoute):
 		return &gatewayv1.GRPCRoute{}
 	default:
 		return &gatewayv1.ListenerSet{}

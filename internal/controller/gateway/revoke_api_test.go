@@ -18,7 +18,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
@@ -66,10 +66,10 @@ func TestACertificateGoesWithItsGrantWhateverElseFails(t *testing.T) {
 			if err := f.get(copies); err != nil {
 				return err
 			}
-			if _, found := borrowed.Find(copies, client.ObjectKeyFromObject(kept)); !found {
+			if _, found := copied.Find(copies, client.ObjectKeyFromObject(kept)); !found {
 				return errors.New("the certificate that is granted has no copy")
 			}
-			if _, found := borrowed.Find(copies, client.ObjectKeyFromObject(revoked)); found != wantRevoked {
+			if _, found := copied.Find(copies, client.ObjectKeyFromObject(revoked)); found != wantRevoked {
 				return errors.New("the copy of the other one does not follow its grant")
 			}
 			return nil
@@ -108,7 +108,7 @@ func TestNoCopyIsMadeOfNothing(t *testing.T) {
 		if err := f.get(copies); err != nil {
 			return err
 		}
-		if _, found := borrowed.Find(copies, client.ObjectKeyFromObject(secret)); !found {
+		if _, found := copied.Find(copies, client.ObjectKeyFromObject(secret)); !found {
 			return errors.New("the certificate has no copy")
 		}
 		return nil

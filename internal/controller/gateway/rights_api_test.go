@@ -15,7 +15,7 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/controller/gateway"
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 )
 
 // The rights that are shipped are enough, and they let the operator give the pods theirs.
@@ -39,8 +39,8 @@ func TestTheShippedRightsAreEnough(t *testing.T) {
 	secret, g, route := f.certificate(f.other, "web"), f.gateway(secure(f.other, "web")), f.route("shop", "shop")
 	f.create(f.class, f.grant(), secret, service(f.namespace, "shop"), g, route)
 	f.running(g)
-	tls := revision.ServedListener{Name: "tls", Digest: revision.ListenerDigest(443, true, "", []string{f.other + "/web@" + secret.ResourceVersion})}
-	f.serve(g, []revision.ServedListener{web(), tls}, route)
+	tls := document.ServedListener{Name: "tls", Digest: document.ListenerDigest(443, true, "", []string{f.other + "/web@" + secret.ResourceVersion})}
+	f.serve(g, []document.ServedListener{web(), tls}, route)
 	f.waitRoute(route, gateway.ConditionLive, metav1.ConditionTrue, gateway.ReasonLive)
 	f.waitGateway(g, gatewayv1.GatewayConditionProgrammed, metav1.ConditionTrue, gatewayv1.GatewayReasonProgrammed)
 	if diff := cmp.Diff([]string{desired.Name(g)}, f.subjects()); diff != "" {

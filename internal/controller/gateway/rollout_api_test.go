@@ -15,7 +15,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/gateway"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 	"github.com/slipway-dev/slipway/internal/testing/workload"
 )
@@ -86,7 +86,7 @@ func TestAGatewayThatServesSaysThatNewPodsDoNotStart(t *testing.T) {
 	g := f.gateway()
 	f.create(f.class, g)
 	f.running(g)
-	f.serve(g, []revision.ServedListener{web()})
+	f.serve(g, []document.ServedListener{web()})
 	f.waitGateway(g, gatewayv1.GatewayConditionProgrammed, metav1.ConditionTrue, gatewayv1.GatewayReasonProgrammed)
 	deployment := child(f, g, &appsv1.Deployment{})
 	cluster := &workload.Cluster{Client: env.Client}
@@ -127,13 +127,13 @@ func TestAPodThatServesOldObjectsIsTold(t *testing.T) {
 	g, route := f.gateway(), f.route("shop", "shop")
 	f.create(f.class, g, service(f.namespace, "shop"), route)
 	f.running(g)
-	f.serve(g, []revision.ServedListener{web()}, route)
+	f.serve(g, []document.ServedListener{web()}, route)
 	f.waitRoute(route, gateway.ConditionLive, metav1.ConditionTrue, gateway.ReasonLive)
-	old := revision.RouteDigest(route.UID, route.Generation)
+	old := document.RouteDigest(route.UID, route.Generation)
 	update(f, route, func(r *gatewayv1.HTTPRoute) { r.Spec.Hostnames = []gatewayv1.Hostname{"shop.example.com"} })
-	f.board.Publish(revision.Document{
-		UID: g.UID, Generation: g.Generation, View: &revision.View{Current: true}, Listeners: []revision.ServedListener{web()}, Routes: []string{old},
-		Rejected: &revision.Rejected{Generation: g.Generation, Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: "it has a defect"},
+	f.board.Publish(document.Document{
+		UID: g.UID, Generation: g.Generation, View: &document.View{Current: true}, Listeners: []document.ServedListener{web()}, Routes: []string{old},
+		Rejected: &document.Rejected{Generation: g.Generation, Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: "it has a defect"},
 	})
 	f.degraded(g, slipwayv1alpha1.ReasonImageIncompatible)
 	f.waitRoute(route, gateway.ConditionLive, metav1.ConditionFalse, gateway.ReasonReplicaBehind)
@@ -144,7 +144,7 @@ func TestAPodThatServesOldObjectsIsTold(t *testing.T) {
 	if told := meta.FindStatusCondition(of.Conditions, gateway.ConditionLive).Message; !strings.HasSuffix(told, ": it has a defect") {
 		t.Errorf("Live says %q, and not why", told)
 	}
-	f.serve(g, []revision.ServedListener{web()}, route)
+	f.serve(g, []document.ServedListener{web()}, route)
 	f.recovered(g)
 	f.waitRoute(route, gateway.ConditionLive, metav1.ConditionTrue, gateway.ReasonLive)
 }

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 )
 
 // routeKinds are the kinds of routes.
@@ -57,25 +57,25 @@ func (k *kinds) watchRoutes(controller func(source.Source) error, through handle
 }
 
 // kindOf is the kind of a route. Objects of the cache do not say it themselves.
-func kindOf(object client.Object) graph.Kind {
+func kindOf(object client.Object) gatewayapi.Kind {
 	switch object.(type) {
 	case *gatewayv1.HTTPRoute:
-		return graph.HTTPRoute
+		return gatewayapi.HTTPRoute
 	case *gatewayv1.GRPCRoute:
-		return graph.GRPCRoute
+		return gatewayapi.GRPCRoute
 	case *gatewayv1.TLSRoute:
-		return graph.TLSRoute
+		return gatewayapi.TLSRoute
 	case *gatewayv1.TCPRoute:
-		return graph.TCPRoute
+		return gatewayapi.TCPRoute
 	case *gatewayv1.UDPRoute:
-		return graph.UDPRoute
+		return gatewayapi.UDPRoute
 	default:
 		return ""
 	}
 }
 
 // addRoute adds a route to what the graph is built of.
-func addRoute(in *graph.Input, object client.Object) {
+func addRoute(in *gatewayapi.Input, object client.Object) {
 	switch route := object.(type) {
 	case *gatewayv1.HTTPRoute:
 		in.HTTPRoutes = append(in.HTTPRoutes, route)
@@ -130,15 +130,15 @@ func parentStatuses(object client.Object) *[]gatewayv1.RouteParentStatus {
 func backendsOf(object client.Object) []types.NamespacedName {
 	switch route := object.(type) {
 	case *gatewayv1.HTTPRoute:
-		return graph.ServicesOfHTTPRoute(route)
+		return gatewayapi.ServicesOfHTTPRoute(route)
 	case *gatewayv1.GRPCRoute:
-		return graph.ServicesOfGRPCRoute(route)
+		return gatewayapi.ServicesOfGRPCRoute(route)
 	case *gatewayv1.TLSRoute:
-		return graph.ServicesOfTLSRoute(route)
+		return gatewayapi.ServicesOfTLSRoute(route)
 	case *gatewayv1.TCPRoute:
-		return graph.ServicesOfTCPRoute(route)
+		return gatewayapi.ServicesOfTCPRoute(route)
 	case *gatewayv1.UDPRoute:
-		return graph.ServicesOfUDPRoute(route)
+		return gatewayapi.ServicesOfUDPRoute(route)
 	default:
 		return nil
 	}

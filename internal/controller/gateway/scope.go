@@ -18,14 +18,14 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
+	"github.com/slipway-dev/slipway/internal/gateway/replica"
 	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/pullsecret"
-	"github.com/slipway-dev/slipway/internal/kit/workload"
+	"github.com/slipway-dev/slipway/internal/workload"
 )
 
 // scope is what one reconcile knows. The phases fill it in the order of its fields; statuses are computed from it at the end.
@@ -51,7 +51,7 @@ type scope struct {
 
 	// input is what the graph is built of. The routes are those that name the Gateway or one of its ListenerSets, or have an
 	// entry of ours for one of them. They are shared with the cache. Set by load, and the Secrets by readCertificates.
-	input graph.Input
+	input gatewayapi.Input
 	// routes are the routes of the input, of any kind. Set by load.
 	routes []client.Object
 	// countsSets tells that the cluster has ListenerSets. Set by load.
@@ -83,7 +83,7 @@ type scope struct {
 	// leftOut are the Secrets of ListenerSets whose certificates do not fit beside the others. Set by borrow.
 	leftOut map[types.NamespacedName]bool
 	// graph is what the Gateway serves. Set by Reconcile.
-	graph *graph.Graph
+	graph *gatewayapi.Graph
 
 	// answers are what the pods say, by UID. Set by askPods.
 	answers map[types.UID]replica.Answer

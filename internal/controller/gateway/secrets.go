@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
@@ -45,7 +45,7 @@ type checked struct {
 // that are, the graph knows, so it is built once without any route.
 func (r *Reconciler) readCertificates(ctx context.Context, s *scope) error {
 	s.versions = map[types.NamespacedName]string{}
-	for _, name := range append(graph.Certificates(s.gateway), graph.CertificatesOfSets(s.input)...) {
+	for _, name := range append(gatewayapi.Certificates(s.gateway), gatewayapi.CertificatesOfSets(s.input)...) {
 		if _, seen := s.versions[name]; seen {
 			continue
 		}
@@ -57,12 +57,12 @@ func (r *Reconciler) readCertificates(ctx context.Context, s *scope) error {
 			s.shown = append(s.shown, found)
 		}
 		if found.UID != "" {
-			s.input.Secrets[name], s.versions[name] = graph.Secret{}, found.ResourceVersion
+			s.input.Secrets[name], s.versions[name] = gatewayapi.Secret{}, found.ResourceVersion
 		}
 	}
 	alone := s.input
 	alone.HTTPRoutes, alone.GRPCRoutes, alone.TLSRoutes, alone.TCPRoutes, alone.UDPRoutes = nil, nil, nil, nil, nil
-	for _, name := range graph.Build(alone).Certificates() {
+	for _, name := range gatewayapi.Build(alone).Certificates() {
 		if err := r.check(ctx, s, name); err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ func (r *Reconciler) check(ctx context.Context, s *scope, name types.NamespacedN
 		r.certificates.Add(name, known)
 	}
 	s.versions[name] = known.(checked).version
-	s.input.Secrets[name] = graph.Secret{Problem: known.(checked).problem}
+	s.input.Secrets[name] = gatewayapi.Secret{Problem: known.(checked).problem}
 	return nil
 }
 
@@ -129,7 +129,7 @@ func (r *Reconciler) borrow(ctx context.Context, s *scope) error {
 	}
 	state := strings.Join(versions, " ")
 	if last, ok := r.copied.Get(s.gateway.UID); ok {
-		if known := last.(copied); known.at == s.copies.ResourceVersion && known.of == state {
+		if known := last.(copies); known.at == s.copies.ResourceVersion && known.of == state {
 			s.leftOut = known.leftOut
 			return nil
 		}
@@ -140,7 +140,7 @@ func (r *Reconciler) borrow(ctx context.Context, s *scope) error {
 		return outcome.Classify("the Secret with the copies", err)
 	}
 	if count == 0 && !r.kit.Applier.Ours(s.gateway, current) {
-		r.copied.Add(s.gateway.UID, copied{at: s.copies.ResourceVersion, of: state})
+		r.copied.Add(s.gateway.UID, copies{at: s.copies.ResourceVersion, of: state})
 		return nil
 	}
 	data, failed := r.copy(ctx, s, wanted, current)
@@ -157,12 +157,12 @@ func (r *Reconciler) borrow(ctx context.Context, s *scope) error {
 	if failed != nil {
 		return failed
 	}
-	r.copied.Add(s.gateway.UID, copied{at: current.ResourceVersion, of: state, leftOut: s.leftOut})
+	r.copied.Add(s.gateway.UID, copies{at: current.ResourceVersion, of: state, leftOut: s.leftOut})
 	return nil
 }
 
-// copied is of what the copies are, at which version the Secret with them is so, and what did not fit.
-type copied struct {
+// copies is of what the copies are, at which version the Secret with them is so, and what did not fit.
+type copies struct {
 	at, of  string
 	leftOut map[types.NamespacedName]bool
 }
@@ -198,7 +198,7 @@ func (s *scope) showsItself(name types.NamespacedName) bool {
 	if shown := s.graph.ClientCertificate; shown != nil && *shown == name {
 		return true
 	}
-	return slices.ContainsFunc(s.graph.Of(nil), func(l *graph.Listener) bool { return slices.Contains(l.Certificates, name) })
+	return slices.ContainsFunc(s.graph.Of(nil), func(l *gatewayapi.Listener) bool { return slices.Contains(l.Certificates, name) })
 }
 
 // copy reads Secrets, each at the version that was checked: another one is seen by the next reconcile. Of one that cannot be read
@@ -213,7 +213,7 @@ func (r *Reconciler) copy(ctx context.Context, s *scope, names []types.Namespace
 		if err != nil {
 			errs = append(errs, err)
 			var found bool
-			if made, found = borrowed.Find(current, name); !found {
+			if made, found = copied.Find(current, name); !found {
 				continue
 			}
 		}
@@ -224,7 +224,7 @@ func (r *Reconciler) copy(ctx context.Context, s *scope, names []types.Namespace
 				continue
 			}
 		}
-		borrowed.Put(data, name, made)
+		copied.Put(data, name, made)
 	}
 	return data, errors.Join(errs...)
 }
@@ -237,24 +237,24 @@ func (r *Reconciler) copyBundles(ctx context.Context, s *scope, names []types.Na
 		if err != nil {
 			errs = append(errs, err)
 			var found bool
-			if made, found = borrowed.FindBundle(current, name); !found {
+			if made, found = copied.FindBundle(current, name); !found {
 				continue
 			}
 		}
-		borrowed.PutBundle(data, name, made)
+		copied.PutBundle(data, name, made)
 	}
 	return errors.Join(errs...)
 }
 
-func (r *Reconciler) copyOf(ctx context.Context, s *scope, name types.NamespacedName) (borrowed.Certificate, error) {
+func (r *Reconciler) copyOf(ctx context.Context, s *scope, name types.NamespacedName) (copied.Certificate, error) {
 	secret := &corev1.Secret{}
 	if err := r.kit.Live.Get(ctx, name, secret); err != nil {
-		return borrowed.Certificate{}, outcome.Classify(fmt.Sprintf("Secret %q", name), err)
+		return copied.Certificate{}, outcome.Classify(fmt.Sprintf("Secret %q", name), err)
 	}
 	if secret.ResourceVersion != s.versions[name] {
-		return borrowed.Certificate{}, outcome.StaleCache(fmt.Sprintf("Secret %q", name))
+		return copied.Certificate{}, outcome.StaleCache(fmt.Sprintf("Secret %q", name))
 	}
-	return borrowed.Certificate{
+	return copied.Certificate{
 		Certificate: secret.Data[corev1.TLSCertKey], PrivateKey: secret.Data[corev1.TLSPrivateKeyKey], Version: secret.ResourceVersion,
 	}, nil
 }

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 )
 
@@ -61,7 +61,7 @@ func asSetStatus(of gatewayv1.GatewayStatus) gatewayv1.ListenerSetStatus {
 }
 
 // setStatus computes what we have to say of a set, in the form of a Gateway's status.
-func (s *scope) setStatus(object *gatewayv1.ListenerSet, set *graph.Set, now time.Time) gatewayv1.GatewayStatus {
+func (s *scope) setStatus(object *gatewayv1.ListenerSet, set *gatewayapi.Set, now time.Time) gatewayv1.GatewayStatus {
 	at, is := metav1.NewTime(now), asGatewayStatus(object)
 	next := gatewayv1.GatewayStatus{
 		Conditions: status.Merge(is.Conditions, []metav1.Condition{set.Accepted, s.setProgrammed(set)}, object.Generation, at),
@@ -77,7 +77,7 @@ func (s *scope) setStatus(object *gatewayv1.ListenerSet, set *graph.Set, now tim
 }
 
 // setProgrammed is the summary of a set: are its listeners that are valid served, where clients find them?
-func (s *scope) setProgrammed(set *graph.Set) metav1.Condition {
+func (s *scope) setProgrammed(set *gatewayapi.Set) metav1.Condition {
 	no := func(reason, message string) metav1.Condition {
 		return status.False(string(gatewayv1.ListenerSetConditionProgrammed), reason, message)
 	}
@@ -149,7 +149,7 @@ func (r *Reconciler) writeSet(ctx context.Context, object *gatewayv1.ListenerSet
 // object is nil if the set has gone.
 func (r *Reconciler) releaseSet(ctx context.Context, name types.NamespacedName, object *gatewayv1.ListenerSet) ([]func() error, error) {
 	changes, err := r.releaseRoutes(ctx, func(ref gatewayv1.ParentReference, namespace string) bool {
-		of, is := graph.SetOf(ref, namespace)
+		of, is := gatewayapi.SetOf(ref, namespace)
 		return is && of == name
 	}, ofSet(name))
 	writes := r.writesOf(ctx, changes)

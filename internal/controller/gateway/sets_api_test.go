@@ -20,8 +20,8 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/controller/gateway"
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
@@ -53,9 +53,9 @@ func secureEntry(name string, port int32, host string, ref gatewayv1.SecretObjec
 }
 
 // servedEntry is a listener of a set as a pod serves it.
-func servedEntry(set *gatewayv1.ListenerSet, name string, port int32, secure bool, host string, parts ...string) revision.ServedListener {
-	return revision.ServedListener{
-		Name: set.Namespace + "/" + set.Name + "/" + name, Digest: revision.ListenerDigest(port, secure, host, parts),
+func servedEntry(set *gatewayv1.ListenerSet, name string, port int32, secure bool, host string, parts ...string) document.ServedListener {
+	return document.ServedListener{
+		Name: set.Namespace + "/" + set.Name + "/" + name, Digest: document.ListenerDigest(port, secure, host, parts),
 	}
 }
 
@@ -150,12 +150,12 @@ func TestAListenerSetIsServedAndJudged(t *testing.T) {
 
 	// What the pods say decides, of each listener.
 	own, more := servedEntry(set, "own", 80, false, "team.example.com"), servedEntry(set, "more", 8080, false, "more.example.com")
-	f.serve(g, []revision.ServedListener{web(), own})
+	f.serve(g, []document.ServedListener{web(), own})
 	f.waitEntry(set, "own", entryProgrammed, yes, gatewayv1.ListenerReasonProgrammed)
 	f.waitEntry(set, "more", entryProgrammed, no, gatewayv1.ListenerReasonPending)
 	f.waitSet(set, setProgrammed, no, gatewayv1.ListenerSetReasonPending)
 	f.waitGateway(g, gatewayv1.GatewayConditionProgrammed, yes, gatewayv1.GatewayReasonProgrammed)
-	f.serve(g, []revision.ServedListener{web(), own, more})
+	f.serve(g, []document.ServedListener{web(), own, more})
 	f.waitSet(set, setProgrammed, yes, gatewayv1.ListenerSetReasonProgrammed)
 
 	// The conditions of others stay, and a younger set loses.
@@ -285,7 +285,7 @@ func TestTheCertificatesOfListenerSets(t *testing.T) {
 			if err := client.IgnoreNotFound(f.get(copies)); err != nil {
 				return err
 			}
-			if _, is := borrowed.Find(copies, types.NamespacedName{Namespace: f.other, Name: "own"}); is != want {
+			if _, is := copied.Find(copies, types.NamespacedName{Namespace: f.other, Name: "own"}); is != want {
 				return fmt.Errorf("the certificate is copied: %t, want %t", is, want)
 			}
 			return nil
@@ -318,7 +318,7 @@ func TestTheCertificatesOfListenerSets(t *testing.T) {
 	mayRead("vault", false)
 
 	f.running(g)
-	f.serve(g, []revision.ServedListener{web(), servedEntry(set, "own", 443, true, "own.example.com", f.other+"/own@"+own.ResourceVersion)})
+	f.serve(g, []document.ServedListener{web(), servedEntry(set, "own", 443, true, "own.example.com", f.other+"/own@"+own.ResourceVersion)})
 	f.waitEntry(set, "own", entryProgrammed, yes, gatewayv1.ListenerReasonProgrammed)
 	update(f, own, func(s *corev1.Secret) { s.Data = f.pair() })
 	f.waitEntry(set, "own", entryProgrammed, no, gatewayv1.ListenerReasonPending)
@@ -362,7 +362,7 @@ func TestListenerSetsDoNotFillTheSecretWithTheCopies(t *testing.T) {
 			}
 			var got []string
 			for _, name := range []string{"a", "b", "theirs"} {
-				if _, is := borrowed.Find(copies, types.NamespacedName{Namespace: f.other, Name: name}); is {
+				if _, is := copied.Find(copies, types.NamespacedName{Namespace: f.other, Name: name}); is {
 					got = append(got, name)
 				}
 			}

@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
 )
 
 // sharedSecrets are the keys of the secrets that the pods need in common: one where a rule has the requests of a client sent to the
@@ -14,10 +14,10 @@ import (
 func (s *scope) sharedSecrets() []string {
 	var keys []string
 	if s.graph.SharesAffinity() {
-		keys = append(keys, borrowed.SessionsKey)
+		keys = append(keys, copied.SessionsKey)
 	}
 	if s.graph.SharesLimit() {
-		keys = append(keys, borrowed.ReplicasKey)
+		keys = append(keys, copied.ReplicasKey)
 	}
 	return keys
 }
@@ -26,11 +26,11 @@ func (s *scope) sharedSecrets() []string {
 // a new one. They are random: nobody can find them out, nor choose them by what he may write.
 func keepShared(keys []string, data map[string][]byte, current *corev1.Secret) error {
 	for _, key := range keys {
-		if known := current.Data[key]; len(known) == borrowed.SecretBytes {
+		if known := current.Data[key]; len(known) == copied.SecretBytes {
 			data[key] = known
 			continue
 		}
-		made := make([]byte, borrowed.SecretBytes)
+		made := make([]byte, copied.SecretBytes)
 		if _, err := rand.Read(made); err != nil {
 			return fmt.Errorf("make the secret %q: %w", key, err)
 		}

@@ -15,8 +15,8 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/gateway"
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
@@ -52,22 +52,22 @@ var (
 
 // The pods have a secret in common as long as a rule has sessions, or a limit that all of them count together, and it stays the same.
 func TestTheSecretsOfThePodsAreBesideTheCopies(t *testing.T) {
-	for key, wants := range map[string]slipwayv1alpha1.GatewayPolicySettings{borrowed.SessionsKey: sessions, borrowed.ReplicasKey: sharedLimit} {
+	for key, wants := range map[string]slipwayv1alpha1.GatewayPolicySettings{copied.SessionsKey: sessions, copied.ReplicasKey: sharedLimit} {
 		t.Run(key, func(t *testing.T) {
 			f := newFixture(t)
 			f.startOperator(nil)
 			g, route := f.gateway(), f.route("shop", "app")
 			policy := f.settings("wants", *wants.DeepCopy())
 			f.create(f.class, g, service(f.namespace, "app"), route, policy)
-			first := f.holds(g, key, borrowed.SecretBytes)
+			first := f.holds(g, key, copied.SecretBytes)
 			update(f, policy, func(p *slipwayv1alpha1.GatewayPolicy) { p.Spec.Defaults.MaxBodyBytes = ptr(int64(1000)) })
 			f.waitPolicyOf(policy, slipwayv1alpha1.ConditionPolicyAccepted, "True", slipwayv1alpha1.ReasonPolicyAccepted)
-			if again := f.holds(g, key, borrowed.SecretBytes); !bytes.Equal(first, again) {
+			if again := f.holds(g, key, copied.SecretBytes); !bytes.Equal(first, again) {
 				t.Error("it is another one")
 			}
 			copies := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: desired.CopiesName(g), Namespace: f.namespace}}
 			update(f, copies, func(s *corev1.Secret) { delete(s.Data, key) })
-			if again := f.holds(g, key, borrowed.SecretBytes); bytes.Equal(first, again) {
+			if again := f.holds(g, key, copied.SecretBytes); bytes.Equal(first, again) {
 				t.Error("the one that was taken out is back")
 			}
 			f.delete(policy)
@@ -83,18 +83,18 @@ func TestALimitThatPodsDoNotShareIsTold(t *testing.T) {
 	g, route, policy := f.gateway(), f.route("shop", "app"), f.settings("limit", *sharedLimit.DeepCopy())
 	f.create(f.class, g, service(f.namespace, "app"), route, policy)
 	f.running(g)
-	says := func(problems ...revision.Problem) {
-		f.serve(g, []revision.ServedListener{web()}, route)
-		document := f.board.Current()
-		document.Routes = append(document.Routes, revision.PolicyDigest(policy.UID, policy.Generation, nil))
-		document.Problems = problems
-		f.board.Publish(document)
+	says := func(problems ...document.Problem) {
+		f.serve(g, []document.ServedListener{web()}, route)
+		doc := f.board.Current()
+		doc.Routes = append(doc.Routes, document.PolicyDigest(policy.UID, policy.Generation, nil))
+		doc.Problems = problems
+		f.board.Publish(doc)
 	}
 	const live = slipwayv1alpha1.ConditionPolicyLive
 	says()
 	f.waitPolicyOf(policy, live, "True", gateway.ReasonLive)
 	f.waitRoute(route, gateway.ConditionLive, metav1.ConditionTrue, gateway.ReasonLive)
-	says(revision.Problem{Route: -1, Reason: slipwayv1alpha1.ReasonLimitNotShared, Message: "nobody answers"})
+	says(document.Problem{Route: -1, Reason: slipwayv1alpha1.ReasonLimitNotShared, Message: "nobody answers"})
 	if got := f.waitPolicyOf(policy, live, "False", slipwayv1alpha1.ReasonLimitNotShared); !strings.HasSuffix(got, `-1": nobody answers`) {
 		t.Errorf("it says %q", got)
 	}

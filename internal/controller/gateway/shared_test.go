@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/controller/apigateway/replica"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
+	"github.com/slipway-dev/slipway/internal/gateway/replica"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 )
 
 // Clients keep their endpoints, and counts go on, while the secrets stay. One that somebody has broken is made anew.
@@ -30,20 +30,20 @@ func TestTheSecretsThatPodsHaveInCommonStay(t *testing.T) {
 		}
 		return data
 	}
-	both := []string{borrowed.SessionsKey, borrowed.ReplicasKey}
+	both := []string{copied.SessionsKey, copied.ReplicasKey}
 	first, other := kept(nil, both...), kept(nil, both...)
 	for _, key := range both {
-		if len(first[key]) != borrowed.SecretBytes || bytes.Equal(first[key], other[key]) {
+		if len(first[key]) != copied.SecretBytes || bytes.Equal(first[key], other[key]) {
 			t.Errorf("%s: two Gateways have the secret %x", key, first[key])
 		}
 		if again := kept(first, key); !bytes.Equal(first[key], again[key]) {
 			t.Errorf("%s: it does not stay", key)
 		}
-		if again := kept(map[string][]byte{key: []byte("short")}, key); len(again[key]) != borrowed.SecretBytes {
+		if again := kept(map[string][]byte{key: []byte("short")}, key); len(again[key]) != copied.SecretBytes {
 			t.Errorf("%s: of a short one it makes %q", key, again[key])
 		}
 	}
-	if bytes.Equal(first[borrowed.SessionsKey], first[borrowed.ReplicasKey]) {
+	if bytes.Equal(first[copied.SessionsKey], first[copied.ReplicasKey]) {
 		t.Error("sessions and replicas have the same secret")
 	}
 	kept(first) // nothing is kept that nobody wants
@@ -52,11 +52,11 @@ func TestTheSecretsThatPodsHaveInCommonStay(t *testing.T) {
 // sharingScope is a Gateway with two routes. One has sessions of its own.
 func sharingScope(t *testing.T, policies string) *scope {
 	t.Helper()
-	in := graph.Input{
+	in := gatewayapi.Input{
 		Gateway: &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "edge", UID: "edge"}, Spec: gatewayv1.GatewaySpec{
 			Listeners: []gatewayv1.Listener{{Name: "web", Port: 80, Protocol: gatewayv1.HTTPProtocolType}},
 		}},
-		Services: map[types.NamespacedName]graph.Service{{Namespace: "infra", Name: "app"}: {Ports: map[int32]graph.Port{80: {}}}},
+		Services: map[types.NamespacedName]gatewayapi.Service{{Namespace: "infra", Name: "app"}: {Ports: map[int32]gatewayapi.Port{80: {}}}},
 	}
 	const routes = `
 - metadata: {namespace: infra, name: plain, uid: plain}
@@ -69,22 +69,22 @@ func sharingScope(t *testing.T, policies string) *scope {
 			t.Fatal(err)
 		}
 	}
-	in.Authentication = graph.Authenticate(in.GatewayPolicies, func(types.NamespacedName) (map[string][]byte, bool) {
+	in.Authentication = gatewayapi.Authenticate(in.GatewayPolicies, func(types.NamespacedName) (map[string][]byte, bool) {
 		return map[string][]byte{"issuer": []byte("https://id.test"), "key": []byte("0123456789abcdef")}, true
 	})
-	s := &scope{gateway: in.Gateway, input: in, graph: graph.Build(in)}
-	document := revision.Document{UID: "edge", View: &revision.View{Current: true}}
+	s := &scope{gateway: in.Gateway, input: in, graph: gatewayapi.Build(in)}
+	doc := document.Document{UID: "edge", View: &document.View{Current: true}}
 	for _, route := range s.graph.Routes {
-		document.Routes = append(document.Routes, revision.RouteDigest(route.UID, route.Generation))
+		doc.Routes = append(doc.Routes, document.RouteDigest(route.UID, route.Generation))
 	}
 	for _, policy := range s.graph.GatewayPolicies {
-		document.Routes = append(document.Routes, s.policyDigest(policy))
+		doc.Routes = append(doc.Routes, s.policyDigest(policy))
 	}
 	for _, name := range []string{"edge-a", "edge-b"} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		said := document
+		said := doc
 		s.served.replicas = append(s.served.replicas, judge("edge", pod, replica.Answer{State: replica.Answering, Document: &said}))
-		document.Problems = []revision.Problem{ // of the second
+		doc.Problems = []document.Problem{ // of the second
 			{Route: -1, Reason: slipwayv1alpha1.ReasonLimitNotShared, Message: "nobody answers"},
 			{Route: -1, Reason: slipwayv1alpha1.ReasonAffinityNotShared, Message: "there is no secret"},
 		}
@@ -157,13 +157,13 @@ func TestWhatCannotBeFetchedForAPolicyIsToldOfIt(t *testing.T) {
 				}
 				second := &s.served.replicas[1]
 				delete(second.routes, s.policyDigest(policy))
-				second.hear([]revision.Problem{{Route: -1, Name: "infra/asks", Reason: test.reason, Message: test.message}})
+				second.hear([]document.Problem{{Route: -1, Name: "infra/asks", Reason: test.reason, Message: test.message}})
 				said := livePolicy(policy, s.policyLack(policy))
 				if want := `pod "edge-b": ` + test.message; said.Status != metav1.ConditionFalse || said.Reason != test.reason || said.Message != want {
 					t.Errorf("Live is %s %s: %s, want %s", said.Status, said.Reason, said.Message, want)
 				}
 				// What the pod says of an earlier address is no news of the present one.
-				second.hear([]revision.Problem{{Route: -1, Name: "infra/asks", Reason: test.reason, Message: "from https://earlier.test"}})
+				second.hear([]document.Problem{{Route: -1, Name: "infra/asks", Reason: test.reason, Message: "from https://earlier.test"}})
 				if said := livePolicy(policy, s.policyLack(policy)); said.Reason != ReasonReplicaBehind {
 					t.Errorf("of an earlier address it says %s: %s", said.Reason, said.Message)
 				}
@@ -181,9 +181,9 @@ func TestASecretIsKeptForWhatWantsIt(t *testing.T) {
 		policies string
 		want     []string
 	}{
-		"sessions of a route":      {"[]", []string{borrowed.SessionsKey}},
-		"and a limit":              {limitsOfAll, []string{borrowed.SessionsKey, borrowed.ReplicasKey}},
-		"a limit of each pod":      {limitsOfEach, []string{borrowed.SessionsKey}},
+		"sessions of a route":      {"[]", []string{copied.SessionsKey}},
+		"and a limit":              {limitsOfAll, []string{copied.SessionsKey, copied.ReplicasKey}},
+		"a limit of each pod":      {limitsOfEach, []string{copied.SessionsKey}},
 		"overrides take both away": {limitsOfAll + override, nil},
 	} {
 		if got := sharingScope(t, test.policies).sharedSecrets(); !slices.Equal(got, test.want) {

@@ -11,7 +11,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 )
@@ -54,7 +54,7 @@ func saidOfListener(said []gatewayv1.ListenerStatus, name gatewayv1.SectionName)
 	return nil
 }
 
-func (s *scope) listenerProgrammed(l *graph.Listener) metav1.Condition {
+func (s *scope) listenerProgrammed(l *gatewayapi.Listener) metav1.Condition {
 	const programmed = string(gatewayv1.ListenerConditionProgrammed)
 	if !l.Valid {
 		reason := string(gatewayv1.ListenerReasonInvalid)
@@ -118,7 +118,7 @@ func (s *scope) unreachable() (gatewayv1.GatewayConditionReason, string) {
 }
 
 // firstLack is why the first valid listener that not every pod serves is not served. Nil: all are.
-func (s *scope) firstLack(listeners []*graph.Listener) *lack {
+func (s *scope) firstLack(listeners []*gatewayapi.Listener) *lack {
 	for _, l := range listeners {
 		if !l.Valid {
 			continue
@@ -153,7 +153,7 @@ func (s *scope) addresses() []gatewayv1.GatewayStatusAddress {
 }
 
 // unsettled tells that a pod is about to say something else of one of some listeners.
-func (s *scope) unsettled(listeners []*graph.Listener) bool {
+func (s *scope) unsettled(listeners []*gatewayapi.Listener) bool {
 	for _, l := range listeners {
 		if !l.Valid {
 			continue

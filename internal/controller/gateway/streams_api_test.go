@@ -14,7 +14,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/slipway-dev/slipway/internal/controller/gateway"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
@@ -70,10 +70,10 @@ func TestListenersForTLSAndTCPAndUDP(t *testing.T) {
 		}
 		return nil
 	})
-	f.serve(g, []revision.ServedListener{
-		{Name: "through", Digest: revision.ListenerDigest(443, true, "", []string{"transport: TLS"})},
-		{Name: "tcp", Digest: revision.ListenerDigest(53, false, "", []string{"transport: TCP"})},
-		{Name: "udp", Digest: revision.ListenerDigest(53, false, "", []string{"transport: UDP"})},
+	f.serve(g, []document.ServedListener{
+		{Name: "through", Digest: document.ListenerDigest(443, true, "", []string{"transport: TLS"})},
+		{Name: "tcp", Digest: document.ListenerDigest(53, false, "", []string{"transport: TCP"})},
+		{Name: "udp", Digest: document.ListenerDigest(53, false, "", []string{"transport: UDP"})},
 	}, through, first, second, udp)
 	f.waitGateway(g, gatewayv1.GatewayConditionProgrammed, metav1.ConditionTrue, gatewayv1.GatewayReasonProgrammed)
 	f.waitParent(through, &through.Status.Parents, gateway.ConditionLive, metav1.ConditionTrue, gateway.ReasonLive)

@@ -21,7 +21,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 	"github.com/slipway-dev/slipway/internal/kit"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/status"
@@ -66,8 +66,8 @@ func (t *targets) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 // entries are those of the policy, with one for each target that no Gateway of ours has. The entry of a Gateway of ours stays: its
 // controller keeps it.
 func (t *targets) entries(ctx context.Context, policy *slipwayv1alpha1.GatewayPolicy) ([]slipwayv1alpha1.PolicyAncestorStatus, error) {
-	lacking := map[graph.Target]string{}
-	for _, target := range graph.TargetsOf(policy) {
+	lacking := map[gatewayapi.Target]string{}
+	for _, target := range gatewayapi.TargetsOf(policy) {
 		why, err := t.lacking(ctx, policy, target)
 		if err != nil {
 			return nil, err
@@ -89,7 +89,7 @@ func (t *targets) entries(ctx context.Context, policy *slipwayv1alpha1.GatewayPo
 		}
 		next = append(next, entry)
 	}
-	for _, target := range graph.TargetsOf(policy) {
+	for _, target := range gatewayapi.TargetsOf(policy) {
 		if why, lacks := lacking[target]; lacks && len(next) < maxAncestors {
 			next = append(next, slipwayv1alpha1.PolicyAncestorStatus{
 				AncestorRef:    slipwayv1alpha1.PolicyAncestorReference{Group: gatewayv1.GroupName, Kind: target.Kind, Namespace: target.Name.Namespace, Name: target.Name.Name},
@@ -101,12 +101,12 @@ func (t *targets) entries(ctx context.Context, policy *slipwayv1alpha1.GatewayPo
 }
 
 // targetOf is the object that an entry of a policy is about, and whether the entry is ours.
-func targetOf(entry *slipwayv1alpha1.PolicyAncestorStatus, namespace string) (graph.Target, bool) {
+func targetOf(entry *slipwayv1alpha1.PolicyAncestorStatus, namespace string) (gatewayapi.Target, bool) {
 	ref := entry.AncestorRef
 	if ref.Namespace != "" {
 		namespace = ref.Namespace
 	}
-	target := graph.Target{Kind: ref.Kind, Name: types.NamespacedName{Namespace: namespace, Name: ref.Name}}
+	target := gatewayapi.Target{Kind: ref.Kind, Name: types.NamespacedName{Namespace: namespace, Name: ref.Name}}
 	if target.Kind == "" {
 		target.Kind = "Gateway"
 	}
@@ -123,7 +123,7 @@ func (t *targets) conditions(policy *slipwayv1alpha1.GatewayPolicy, are []metav1
 
 // lacking is why no Gateway of ours has a target. Empty: one has it, or that is not known. What a cache does not show yet is asked
 // for before it is told.
-func (t *targets) lacking(ctx context.Context, policy *slipwayv1alpha1.GatewayPolicy, target graph.Target) (string, error) {
+func (t *targets) lacking(ctx context.Context, policy *slipwayv1alpha1.GatewayPolicy, target gatewayapi.Target) (string, error) {
 	r := t.of
 	why, err := t.look(ctx, r.kinds.objects, r.kinds.classes, target)
 	if why == "" || err != nil {
@@ -141,7 +141,7 @@ func (t *targets) lacking(ctx context.Context, policy *slipwayv1alpha1.GatewayPo
 }
 
 // look is why no Gateway of ours has a target, as some readers have it.
-func (t *targets) look(ctx context.Context, objects, classes client.Reader, target graph.Target) (string, error) {
+func (t *targets) look(ctx context.Context, objects, classes client.Reader, target gatewayapi.Target) (string, error) {
 	place := fmt.Sprintf("spec.targetRefs: %s %q", target.Kind, target.Name.Name)
 	var object client.Object = &gatewayv1.Gateway{}
 	if target.Kind != "Gateway" {
@@ -176,7 +176,7 @@ func (t *targets) gatewaysOf(ctx context.Context, objects client.Reader, object 
 		return []types.NamespacedName{client.ObjectKeyFromObject(object)}, nil
 	}
 	if set, is := object.(*gatewayv1.ListenerSet); is {
-		name, names := graph.GatewayOfSet(set)
+		name, names := gatewayapi.GatewayOfSet(set)
 		if !names {
 			return nil, nil
 		}
@@ -184,10 +184,10 @@ func (t *targets) gatewaysOf(ctx context.Context, objects client.Reader, object 
 	}
 	var gateways []types.NamespacedName
 	for _, ref := range parentRefs(object) {
-		if name, is := graph.GatewayOf(ref, object.GetNamespace()); is {
+		if name, is := gatewayapi.GatewayOf(ref, object.GetNamespace()); is {
 			gateways = append(gateways, name)
 		}
-		name, is := graph.SetOf(ref, object.GetNamespace())
+		name, is := gatewayapi.SetOf(ref, object.GetNamespace())
 		if !is {
 			continue
 		}
@@ -196,7 +196,7 @@ func (t *targets) gatewaysOf(ctx context.Context, objects client.Reader, object 
 		if err != nil {
 			return nil, err
 		}
-		if of, names := graph.GatewayOfSet(set); exists && names {
+		if of, names := gatewayapi.GatewayOfSet(set); exists && names {
 			gateways = append(gateways, of)
 		}
 	}
@@ -244,9 +244,9 @@ func setupTargets(mgr ctrl.Manager, options Options, of *Reconciler) error {
 		return fmt.Errorf("build the controller: %w", err)
 	}
 	beside := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
-		target := graph.Target{Kind: kindName(object), Name: client.ObjectKeyFromObject(object)}
+		target := gatewayapi.Target{Kind: kindName(object), Name: client.ObjectKeyFromObject(object)}
 		return of.policiesWhere(ctx, func(policy *slipwayv1alpha1.GatewayPolicy) bool {
-			return slices.Contains(graph.TargetsOf(policy), target)
+			return slices.Contains(gatewayapi.TargetsOf(policy), target)
 		}, client.InNamespace(object.GetNamespace()))
 	})
 	all := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {

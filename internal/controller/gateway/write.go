@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/status"
 )
@@ -77,7 +77,7 @@ func (r *Reconciler) writeGateway(ctx context.Context, s *scope) error {
 
 // due tells whether the status of a Gateway or a ListenerSet is to be written now: it differs, no pod is about to say something
 // else of its listeners, and numbers are not written too often.
-func (r *Reconciler) due(s *scope, uid types.UID, listeners []*graph.Listener, is, next gatewayv1.GatewayStatus) bool {
+func (r *Reconciler) due(s *scope, uid types.UID, listeners []*gatewayapi.Listener, is, next gatewayv1.GatewayStatus) bool {
 	key := fmt.Sprintf("gateway/%s", uid)
 	if !s.unsettled(listeners) {
 		r.settling.Remove(key)
@@ -166,7 +166,7 @@ func written(object client.Object, err error) error {
 // routeChanges are the statuses of routes in which the entries of the Gateway and of its ListenerSets differ. A route that is about
 // to be served by every pod waits for that, and no other one for it.
 func (r *Reconciler) routeChanges(s *scope) []change {
-	judged := map[types.UID]*graph.Route{}
+	judged := map[types.UID]*gatewayapi.Route{}
 	for _, route := range s.graph.Routes {
 		judged[route.UID] = route
 	}
@@ -187,7 +187,7 @@ func (r *Reconciler) routeChanges(s *scope) []change {
 }
 
 // routeWait is how long to hold back what is said of a route.
-func (r *Reconciler) routeWait(s *scope, route *graph.Route) time.Duration {
+func (r *Reconciler) routeWait(s *scope, route *gatewayapi.Route) time.Duration {
 	accepted := false
 	for _, parent := range route.Parents {
 		accepted = accepted || parent.Accepted()
@@ -195,7 +195,7 @@ func (r *Reconciler) routeWait(s *scope, route *graph.Route) time.Duration {
 	if !accepted {
 		return 0
 	}
-	key := fmt.Sprintf("route/%s/%s", s.gateway.UID, revision.RouteDigest(route.UID, route.Generation))
+	key := fmt.Sprintf("route/%s/%s", s.gateway.UID, document.RouteDigest(route.UID, route.Generation))
 	lack := s.routeLack(route)
 	if lack == nil || !lack.passing {
 		r.settling.Remove(key)

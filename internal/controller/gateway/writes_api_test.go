@@ -13,7 +13,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/slipway-dev/slipway/internal/controller/gateway"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 	"github.com/slipway-dev/slipway/internal/testing/requests"
 )
@@ -43,7 +43,7 @@ func TestWritesAreAsFewAsTheyCanBe(t *testing.T) {
 		t.Errorf("the first Gateway cost %v; want 7 children and 1 status", made)
 	}
 	f.running(g)
-	f.board.Publish(revision.Document{UID: g.UID, Generation: g.Generation, View: &revision.View{Current: true}, Listeners: []revision.ServedListener{web()}})
+	f.board.Publish(document.Document{UID: g.UID, Generation: g.Generation, View: &document.View{Current: true}, Listeners: []document.ServedListener{web()}})
 
 	// The pods serve a route at once, so it is written once. On a machine with much to do a status may not wait long enough for them.
 	var route *gatewayv1.HTTPRoute
@@ -56,7 +56,7 @@ func TestWritesAreAsFewAsTheyCanBe(t *testing.T) {
 		served = append(served, route)
 		made = f.asked(counter, func() {
 			f.create(route)
-			f.serve(g, []revision.ServedListener{web()}, served...)
+			f.serve(g, []document.ServedListener{web()}, served...)
 			f.waitRoute(route, gateway.ConditionLive, metav1.ConditionTrue, gateway.ReasonLive)
 		})
 		if made.Of(requests.Children, requests.Lists) == 0 && made.ByKind()["patch httproutes/status"] == 1 && made.ByKind()["apply gateways/status"] == 1 {

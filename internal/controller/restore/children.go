@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/backup/lock"
+	"github.com/slipway-dev/slipway/internal/backup/mover"
+	"github.com/slipway-dev/slipway/internal/backup/transfer"
 	"github.com/slipway-dev/slipway/internal/controller/restore/desired"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
-	"github.com/slipway-dev/slipway/internal/kit/lease"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
-	"github.com/slipway-dev/slipway/internal/kit/transfer"
-	"github.com/slipway-dev/slipway/internal/mover"
 )
 
 // transfer makes the volume, where it is asked to, and the Job of the present attempt.
@@ -55,7 +55,7 @@ func (r *Reconciler) transfer(ctx context.Context, s *scope, now time.Time) erro
 		return err
 	}
 	// A pod of an earlier attempt, or of another Restore, may be on a node that does not answer, and still write.
-	return r.writers.CreateAlone(ctx, lease.Target(target, use.Claim), s.restore, apply.Child{Desired: job, Current: s.job})
+	return r.writers.CreateAlone(ctx, lock.Target(target, use.Claim), s.restore, apply.Child{Desired: job, Current: s.job})
 }
 
 // findUnlabelled reads the Job of a Running Restore from the API server, when the cache does not show it: the cache has only Jobs

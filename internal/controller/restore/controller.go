@@ -7,11 +7,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/backup/lock"
+	"github.com/slipway-dev/slipway/internal/backup/transfer"
 	"github.com/slipway-dev/slipway/internal/kit"
-	"github.com/slipway-dev/slipway/internal/kit/lease"
 	"github.com/slipway-dev/slipway/internal/kit/optional"
 	"github.com/slipway-dev/slipway/internal/kit/status"
-	"github.com/slipway-dev/slipway/internal/kit/transfer"
 )
 
 // FieldManager owns the fields that this controller states.
@@ -36,7 +36,7 @@ type Reconciler struct {
 	// logs reads how far a pod is.
 	logs transfer.Logs
 	// writers lets one Job at a time write to a volume.
-	writers lease.Writers
+	writers lock.Writers
 }
 
 // The operator's rights. A volume is made where a Restore asks for a new one. None is ever changed or deleted.

@@ -6,11 +6,11 @@ import (
 	"time"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/backup/mover"
+	"github.com/slipway-dev/slipway/internal/backup/transfer"
 	"github.com/slipway-dev/slipway/internal/controller/restore/desired"
 	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
-	"github.com/slipway-dev/slipway/internal/kit/transfer"
-	"github.com/slipway-dev/slipway/internal/mover"
 )
 
 // course is how the restore has gone so far.

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipway-dev/slipway/internal/mover"
+	"github.com/slipway-dev/slipway/internal/backup/mover"
 )
 
 // The status tells the time that the copy is listed with, also where a snapshot of the volume was read later.

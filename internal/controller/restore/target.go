@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/backup/transfer"
 	"github.com/slipway-dev/slipway/internal/controller/restore/desired"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
-	"github.com/slipway-dev/slipway/internal/kit/transfer"
 )
 
 // makeVolume makes the volume that the spec asks for. One that is there is refused unless this Restore has made it: the spec

@@ -23,7 +23,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/pullsecret"
 	"github.com/slipway-dev/slipway/internal/kit/watch"
-	"github.com/slipway-dev/slipway/internal/kit/workload"
+	"github.com/slipway-dev/slipway/internal/workload"
 )
 
 // scope is what one reconcile knows. The phases fill it in the order of its fields;

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 )
 
 // These are the bounds of the admin port. An exchange may take 45 s because a poll of
@@ -40,18 +40,18 @@ func NewServer(handler http.Handler) *http.Server {
 type Handler struct {
 	mux      *http.ServeMux
 	hasTable func() bool
-	board    *revision.Board
+	board    *document.Board
 	leaving  atomic.Bool
 }
 
 // New returns a handler. The gateway is ready once it has a table. It is not ready after
 // Leave, and not while it stands by, which the board knows.
-func New(hasTable func() bool, metrics prometheus.Gatherer, board *revision.Board) *Handler {
+func New(hasTable func() bool, metrics prometheus.Gatherer, board *document.Board) *Handler {
 	h := &Handler{mux: http.NewServeMux(), hasTable: hasTable, board: board}
 	h.mux.HandleFunc("GET /readyz", h.ready)
 	h.mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
-	h.mux.Handle("GET "+revision.Path, board)
-	h.mux.Handle("POST "+revision.Path, board)
+	h.mux.Handle("GET "+document.Path, board)
+	h.mux.Handle("POST "+document.Path, board)
 	return h
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 )
 
 // pipes is a listener of in-process connections. Fake time works for them.
@@ -47,7 +47,7 @@ func (p *pipes) dial() net.Conn {
 }
 
 func newHandler() *Handler {
-	return New(func() bool { return true }, prometheus.NewRegistry(), revision.NewBoard(clock.RealClock{}, "1"))
+	return New(func() bool { return true }, prometheus.NewRegistry(), document.NewBoard(clock.RealClock{}, "1"))
 }
 
 func TestAClientHoldsTheAdminPortForNoLongerThanAPoll(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 )
 
 const probe = "GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -39,7 +39,7 @@ func newPort(t *testing.T) *port {
 	t.Helper()
 	p := &port{
 		T: t, begun: make(chan struct{}, 4*maxConnections),
-		handler: New(func() bool { return true }, prometheus.NewRegistry(), revision.NewBoard(clock.RealClock{}, "1")),
+		handler: New(func() bool { return true }, prometheus.NewRegistry(), document.NewBoard(clock.RealClock{}, "1")),
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

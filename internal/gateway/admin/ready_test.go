@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 )
 
 func TestAGatewayIsReadyUnlessItLeavesOrStandsBy(t *testing.T) {
@@ -28,12 +28,12 @@ func TestAGatewayIsReadyUnlessItLeavesOrStandsBy(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			board := revision.NewBoard(clock.RealClock{}, "dev")
-			view := &revision.View{Current: !tc.stale}
+			board := document.NewBoard(clock.RealClock{}, "dev")
+			view := &document.View{Current: !tc.stale}
 			if tc.stale {
 				view.Since = time.Unix(1, 0)
 			}
-			board.Publish(revision.Document{Generation: 1, View: view})
+			board.Publish(document.Document{Generation: 1, View: view})
 			h := New(func() bool { return tc.hasTable }, prometheus.NewRegistry(), board)
 			if tc.leaves {
 				h.Leave()
@@ -41,13 +41,13 @@ func TestAGatewayIsReadyUnlessItLeavesOrStandsBy(t *testing.T) {
 			ask := func(method, path string) int {
 				w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), method, path, http.NoBody)
 				if method == http.MethodPost {
-					revision.Instruct(r)
+					document.Instruct(r)
 				}
 				h.ServeHTTP(w, r)
 				return w.Code
 			}
 			if tc.word != "" {
-				if code := ask(http.MethodPost, revision.Path+"?"+revision.StandbyParameter+"="+tc.word); code != http.StatusOK {
+				if code := ask(http.MethodPost, document.Path+"?"+document.StandbyParameter+"="+tc.word); code != http.StatusOK {
 					t.Errorf("the word is answered with %d", code)
 				}
 			}

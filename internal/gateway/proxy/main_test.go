@@ -24,7 +24,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/dialguard"
-	apiroutes "github.com/slipway-dev/slipway/internal/gateway/routes"
+	apiroutes "github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 

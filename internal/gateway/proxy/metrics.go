@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/oidc"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
-	"github.com/slipway-dev/slipway/internal/kit/metric"
+	"github.com/slipway-dev/slipway/internal/metric"
 )
 
 // noRoute is the label value for requests without a route. No route can have this name.

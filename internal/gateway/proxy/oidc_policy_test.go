@@ -9,8 +9,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
 )
 
 // throughPolicies makes the table of a Gateway whose policies log browsers in.
@@ -23,9 +23,9 @@ func throughPolicies(t *testing.T, p *provider, routes, policies, backend string
 // other, each with a backend app.
 func tableOfGateway(t testing.TB, secret map[string][]byte, routes, policies, backend string) *table.Table {
 	t.Helper()
-	in := graph.Input{
+	in := gatewayapi.Input{
 		Gateway:  &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "edge"}},
-		Services: map[types.NamespacedName]graph.Service{}, Unknown: map[types.UID][]string{},
+		Services: map[types.NamespacedName]gatewayapi.Service{}, Unknown: map[types.UID][]string{},
 	}
 	all := gatewayv1.NamespacesFromAll
 	in.Gateway.Spec.Listeners = []gatewayv1.Listener{{
@@ -38,11 +38,11 @@ func tableOfGateway(t testing.TB, secret map[string][]byte, routes, policies, ba
 	}
 	services := map[table.ServiceName]table.Service{}
 	for _, namespace := range []string{"team", "other"} {
-		in.Services[types.NamespacedName{Namespace: namespace, Name: "app"}] = graph.Service{Ports: map[int32]graph.Port{80: {}}}
+		in.Services[types.NamespacedName{Namespace: namespace, Name: "app"}] = gatewayapi.Service{Ports: map[int32]gatewayapi.Port{80: {}}}
 		services[table.ServiceName{Namespace: namespace, Name: "app"}] = table.Service{Ports: map[int32]table.ServicePort{80: {Endpoints: []string{backend}}}}
 	}
-	in.Authentication = graph.Authenticate(in.GatewayPolicies, func(types.NamespacedName) (map[string][]byte, bool) { return secret, true })
-	compiled, problems := table.Compile(graph.Build(in).Table(services))
+	in.Authentication = gatewayapi.Authenticate(in.GatewayPolicies, func(types.NamespacedName) (map[string][]byte, bool) { return secret, true })
+	compiled, problems := table.Compile(gatewayapi.Build(in).Table(services))
 	if len(problems) > 0 {
 		t.Logf("problems: %+v", problems)
 	}

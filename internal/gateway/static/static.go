@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
-	"github.com/slipway-dev/slipway/internal/gateway/routes"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -73,11 +73,11 @@ func Parse(text []byte) (*Config, error) {
 	if config.Proxy, err = proxy.NewConfig(&doc.Spec); err != nil {
 		return nil, err
 	}
-	in := routes.Input{
+	in := apigateway.Input{
 		Routes: doc.Spec.Routes, HealthChecks: doc.Spec.HealthChecks, BackendPolicies: doc.Spec.BackendPolicies, Services: services, Secrets: secrets,
 		ConfigMaps: contentsOf(doc.ConfigMaps),
 	}
-	config.Proxy.Table, config.Problems = routes.Compile(in)
+	config.Proxy.Table, config.Problems = apigateway.Compile(in)
 	if doc.Spec.ClientCertificates != nil {
 		if len(doc.Spec.TLS) == 0 {
 			return nil, errors.New("spec.clientCertificates: without spec.tls nobody can show a certificate")

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	apiroutes "github.com/slipway-dev/slipway/internal/gateway/routes"
+	apiroutes "github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 

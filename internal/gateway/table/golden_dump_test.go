@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	apiroutes "github.com/slipway-dev/slipway/internal/gateway/routes"
+	apiroutes "github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 

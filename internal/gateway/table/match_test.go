@@ -3,7 +3,7 @@ package table_test
 import (
 	"testing"
 
-	apiroutes "github.com/slipway-dev/slipway/internal/gateway/routes"
+	apiroutes "github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 

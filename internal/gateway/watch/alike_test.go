@@ -15,9 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
 	"github.com/slipway-dev/slipway/internal/testing/authority"
 )
 
@@ -129,11 +129,11 @@ func TestPodsOfAGatewayServeAlike(t *testing.T) {
 			copies := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "edge-certificates", ResourceVersion: "1"}, Data: map[string][]byte{}}
 			for name, namespace := range map[string]string{"clients": "infra", "ca": "a"} {
 				if data, is := given[name]; is {
-					borrowed.PutBundle(copies.Data, types.NamespacedName{Namespace: namespace, Name: name}, borrowed.Bundle{Authorities: data["ca.crt"], Version: "1"})
+					copied.PutBundle(copies.Data, types.NamespacedName{Namespace: namespace, Name: name}, copied.Bundle{Authorities: data["ca.crt"], Version: "1"})
 				}
 			}
 			if data, is := given["keys"]; is {
-				f.must(borrowed.PutCredentials(copies.Data, types.NamespacedName{Namespace: "a", Name: "keys"}, borrowed.Credentials{Data: data, Version: "1"}))
+				f.must(copied.PutCredentials(copies.Data, types.NamespacedName{Namespace: "a", Name: "keys"}, copied.Credentials{Data: data, Version: "1"}))
 			}
 			f.must(f.secrets.watched["edge-certificates"].store.Replace([]any{copies}, ""))
 			for _, name := range []string{"edge", "wild", "own"} {

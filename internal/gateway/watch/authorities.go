@@ -11,8 +11,8 @@ import (
 	"k8s.io/utils/clock"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
-	"github.com/slipway-dev/slipway/internal/gateway/routes"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -63,7 +63,7 @@ func (m *configMaps) contents(names map[string]bool) (data map[string]map[string
 
 // shown tells which of the certificates that backends are shown are expired, or not valid yet. They are shown all the same:
 // what an endpoint makes of that is its own business. next is when this changes without an event, or zero.
-func (t *target) shown(in *routes.Input, now time.Time) (problems []revision.Problem, next time.Time) {
+func (t *target) shown(in *apigateway.Input, now time.Time) (problems []document.Problem, next time.Time) {
 	for i := range t.policies {
 		policy := &t.policies[i]
 		if policy.TLS == nil || policy.TLS.ClientCertificateRef == nil {
@@ -78,7 +78,7 @@ func (t *target) shown(in *routes.Input, now time.Time) (problems []revision.Pro
 		message, changes := validity(name, certificate, now)
 		next = earliest(changes, next)
 		if message != "" {
-			problems = append(problems, revision.Problem{
+			problems = append(problems, document.Problem{
 				Route: -1, Name: name, Field: fmt.Sprintf("spec.backendPolicies[%s:%d].tls.clientCertificateRef", policy.Name, policy.Port),
 				Reason: slipwayv1alpha1.ReasonCertificateExpired, Message: message,
 			})

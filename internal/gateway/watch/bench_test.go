@@ -13,7 +13,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 )
 
 // manyRoutes returns an APIGateway as the API server sends it, with one Service for each of
@@ -48,7 +48,7 @@ func BenchmarkChange(b *testing.B) {
 		decoder := serializer.NewCodecFactory(newScheme()).UniversalDeserializer()
 		handler := proxy.New(proxy.Options{})
 		s := New(Options{
-			Namespace: "shop", Name: "edge", Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler), Board: revision.NewBoard(clock.RealClock{}, "dev"),
+			Namespace: "shop", Name: "edge", Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler), Board: document.NewBoard(clock.RealClock{}, "dev"),
 			Apply: func(config Config) (map[Port]error, error) { handler.Set(config.Proxy); return nil, nil },
 		})
 		if err := s.services.Replace(services, ""); err != nil {

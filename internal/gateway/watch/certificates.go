@@ -12,9 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
-	"github.com/slipway-dev/slipway/internal/gateway/routes"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -55,12 +55,12 @@ func (p keyPair) without(now time.Time) (left keyPair, until time.Time) {
 
 // read returns the certificates of a target and their problems. again is the time at which
 // the problems change without a new event. It is zero if there is no such time.
-func (k *keyring) read(t *target, in *routes.Input, now time.Time) (certificates []proxy.Certificate, secure []proxy.SecureListener, problems []revision.Problem, next time.Time) {
+func (k *keyring) read(t *target, in *apigateway.Input, now time.Time) (certificates []proxy.Certificate, secure []proxy.SecureListener, problems []document.Problem, next time.Time) {
 	pairs := map[string]keyPair{}
 	for i, spec := range t.tls {
 		name := spec.SecretRef.Name
 		report := func(reason, message string) {
-			problems = append(problems, revision.Problem{
+			problems = append(problems, document.Problem{
 				Route: -1, Name: name, Field: fmt.Sprintf("spec.tls[%d].secretRef", i), Reason: reason, Message: message,
 			})
 		}
@@ -100,7 +100,7 @@ func (k *keyring) read(t *target, in *routes.Input, now time.Time) (certificates
 
 // pair returns the certificate in a Secret. If that is not valid, it returns the last good
 // one until it has to go, and a reason. It returns none if the gateway must not read the Secret.
-func (k *keyring) pair(name string, in *routes.Input, now time.Time) (pair keyPair, until time.Time, reason, message string) {
+func (k *keyring) pair(name string, in *apigateway.Input, now time.Time) (pair keyPair, until time.Time, reason, message string) {
 	last := k.pairs[name]
 	if in.Unreadable[name] {
 		last = keyPair{}

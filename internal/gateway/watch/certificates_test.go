@@ -14,8 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
-	"github.com/slipway-dev/slipway/internal/gateway/routes"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 )
 
 // newCertificate returns the content of a TLS Secret.
@@ -71,14 +71,14 @@ func TestACertificateThatDoesNotCoverAHostIsToldAndServed(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			target := &target{tls: []slipwayv1alpha1.GatewayTLS{{SecretRef: slipwayv1alpha1.LocalReference{Name: "tls"}, Hosts: tc.hosts}}}
-			in := &routes.Input{Secrets: map[string]map[string][]byte{"tls": newCertificateFor(t, now.Add(-time.Hour), now.Add(time.Hour), tc.names...)}}
+			in := &apigateway.Input{Secrets: map[string]map[string][]byte{"tls": newCertificateFor(t, now.Add(-time.Hour), now.Add(time.Hour), tc.names...)}}
 			certificates, _, problems, _ := (&keyring{}).read(target, in, now)
 			if len(certificates) != 1 {
 				t.Errorf("%d certificates are served, want it", len(certificates))
 			}
-			var want []revision.Problem
+			var want []document.Problem
 			if tc.want != "" {
-				want = []revision.Problem{{Route: -1, Name: "tls", Field: "spec.tls[0].secretRef", Reason: slipwayv1alpha1.ReasonCertificateMismatch, Message: tc.want}}
+				want = []document.Problem{{Route: -1, Name: "tls", Field: "spec.tls[0].secretRef", Reason: slipwayv1alpha1.ReasonCertificateMismatch, Message: tc.want}}
 			}
 			if diff := cmp.Diff(want, problems); diff != "" {
 				t.Errorf("problems (-want +got):\n%s", diff)
@@ -100,22 +100,22 @@ func TestACertificateThatMustNotBeReadIsNotKept(t *testing.T) {
 	none := map[string]map[string][]byte{}
 	for name, tc := range map[string]struct {
 		then *target
-		in   routes.Input
+		in   apigateway.Input
 		want int
 	}{
-		"a deleted Secret, soon":     {tls("tls"), routes.Input{Secrets: none}, 1},
-		"a closed Secret":            {tls("tls"), routes.Input{Secrets: none, Unreadable: map[string]bool{"tls": true}}, 0},
-		"a Secret that nobody names": {tls(), routes.Input{Secrets: content}, 0},
+		"a deleted Secret, soon":     {tls("tls"), apigateway.Input{Secrets: none}, 1},
+		"a closed Secret":            {tls("tls"), apigateway.Input{Secrets: none, Unreadable: map[string]bool{"tls": true}}, 0},
+		"a Secret that nobody names": {tls(), apigateway.Input{Secrets: content}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := &keyring{}
-			if certificates, _, _, _ := k.read(tls("tls"), &routes.Input{Secrets: content}, now); len(certificates) != 1 {
+			if certificates, _, _, _ := k.read(tls("tls"), &apigateway.Input{Secrets: content}, now); len(certificates) != 1 {
 				t.Fatalf("%d certificates at first", len(certificates))
 			}
 			if certificates, _, _, _ := k.read(tc.then, &tc.in, now); len(certificates) != tc.want {
 				t.Errorf("%d certificates, want %d", len(certificates), tc.want)
 			}
-			certificates, _, _, _ := k.read(tls("tls"), &routes.Input{Secrets: none}, now)
+			certificates, _, _, _ := k.read(tls("tls"), &apigateway.Input{Secrets: none}, now)
 			if len(certificates) != tc.want {
 				t.Errorf("%d certificates when it is named again, want %d", len(certificates), tc.want)
 			}

@@ -2,19 +2,19 @@ package watch
 
 import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
-	"github.com/slipway-dev/slipway/internal/gateway/routes"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 )
 
 // clientCheck is how clients prove who they are, and adds to the configuration how backends are told. If that cannot be used,
 // nobody is let in.
-func (t *target) clientCheck(in *routes.Input, config *proxy.Config) (*proxy.ClientCheck, []revision.Problem) {
+func (t *target) clientCheck(in *apigateway.Input, config *proxy.Config) (*proxy.ClientCheck, []document.Problem) {
 	if t.clients == nil {
 		return nil, nil
 	}
-	problem := func(reason, message string) []revision.Problem {
-		return []revision.Problem{{Route: -1, Name: "clientCertificates", Field: "spec.clientCertificates", Reason: reason, Message: message}}
+	problem := func(reason, message string) []document.Problem {
+		return []document.Problem{{Route: -1, Name: "clientCertificates", Field: "spec.clientCertificates", Reason: reason, Message: message}}
 	}
 	clients, f := in.Clients(t.clients)
 	check := &proxy.ClientCheck{Identity: clients.Identity, Roots: clients.Roots, Optional: clients.Optional}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 )
 
 const (
@@ -31,7 +31,7 @@ type contacts struct {
 	clock clock.Clock
 	// changed gets a value when the state of a watch changes.
 	changed chan struct{}
-	verdict atomic.Pointer[revision.View]
+	verdict atomic.Pointer[document.View]
 
 	mutex sync.Mutex
 	all   map[*contact]bool
@@ -81,7 +81,7 @@ func (c *contacts) change(do func()) {
 }
 
 // view returns the last result of run.
-func (c *contacts) view() *revision.View { return c.verdict.Load() }
+func (c *contacts) view() *document.View { return c.verdict.Load() }
 
 // run calls wake whenever the view has changed, until the context ends.
 func (c *contacts) run(ctx context.Context, wake func()) {
@@ -115,11 +115,11 @@ func (c *contacts) wait(ctx context.Context, next time.Time) bool {
 
 // look returns which kinds are stale now. next is when that changes if no event comes. It
 // is zero if there is no such time.
-func (c *contacts) look() (view *revision.View, next time.Time) {
+func (c *contacts) look() (view *document.View, next time.Time) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	now := c.clock.Now()
-	view = &revision.View{Current: true}
+	view = &document.View{Current: true}
 	for one := range c.all {
 		if one.synced || one.missing || (one.refused && !one.known) {
 			continue

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 )
 
 const (
@@ -30,17 +30,17 @@ const (
 type follower struct {
 	clock clock.Clock
 	log   *slog.Logger
-	board *revision.Board
+	board *document.Board
 	// contacts tells whether the stores are up to date.
 	contacts  *contacts
 	woken     chan struct{}
 	following sync.WaitGroup
 
-	told     revision.Document // belongs to the goroutine of the loop
+	told     document.Document // belongs to the goroutine of the loop
 	survival survival
 }
 
-func newFollower(clock clock.Clock, log *slog.Logger, board *revision.Board) *follower {
+func newFollower(clock clock.Clock, log *slog.Logger, board *document.Board) *follower {
 	return &follower{clock: clock, log: log, board: board, contacts: newContacts(clock), woken: make(chan struct{}, 1)}
 }
 
@@ -102,28 +102,28 @@ func (f *follower) sleep(ctx context.Context, duration time.Duration, woken <-ch
 }
 
 // tell publishes and logs what is served, if it is new.
-func (f *follower) tell(document revision.Document) {
-	if document.Same(f.told) {
+func (f *follower) tell(doc document.Document) {
+	if doc.Same(f.told) {
 		return
 	}
 	before := f.told
-	f.told = document
-	f.board.Publish(document)
-	if document.Stale() != before.Stale() {
-		f.logView(document.View)
+	f.told = doc
+	f.board.Publish(doc)
+	if doc.Stale() != before.Stale() {
+		f.logView(doc.View)
 	}
-	before.View = document.View
-	if document.Same(before) {
+	before.View = doc.View
+	if doc.Same(before) {
 		return
 	}
-	if document.Rejected != nil {
-		f.log.Error("a generation is not served, the last good one stays", "generation", document.Rejected.Generation, "reason", document.Rejected.Reason, "message", document.Rejected.Message)
+	if doc.Rejected != nil {
+		f.log.Error("a generation is not served, the last good one stays", "generation", doc.Rejected.Generation, "reason", doc.Rejected.Reason, "message", doc.Rejected.Message)
 	}
-	logProblems(f.log, before.Problems, document.Problems)
-	f.log.Info("serving", "uid", document.UID, "generation", document.Generation, "problems", len(document.Problems))
+	logProblems(f.log, before.Problems, doc.Problems)
+	f.log.Info("serving", "uid", doc.UID, "generation", doc.Generation, "problems", len(doc.Problems))
 }
 
-func (f *follower) logView(view *revision.View) {
+func (f *follower) logView(view *document.View) {
 	if view.Current {
 		f.log.Info("the API server is heard again")
 		return

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 )
 
 // attachedPolicy is a GatewayPolicy.
@@ -25,11 +25,11 @@ type attachedPolicy struct {
 }
 
 // targets are the objects that it is for.
-func (p *attachedPolicy) targets() []graph.Target {
+func (p *attachedPolicy) targets() []gatewayapi.Target {
 	if p == nil {
 		return nil
 	}
-	return graph.TargetsOf(p.of)
+	return gatewayapi.TargetsOf(p.of)
 }
 
 func keepAttached(in *object) *attachedPolicy {
@@ -60,18 +60,18 @@ func (s *GatewaySource) newAttached() group[*object, *attachedPolicy] {
 // isRelevant reports whether a policy names something that is served.
 func (s *GatewaySource) isRelevant(p *attachedPolicy) bool {
 	relevant := *s.relevantTargets.Load()
-	return slices.ContainsFunc(p.targets(), func(t graph.Target) bool { return relevant[t] })
+	return slices.ContainsFunc(p.targets(), func(t gatewayapi.Target) bool { return relevant[t] })
 }
 
 // attachedTo returns the policies that name something of a state, in a stable order. From then
 // on changes of such policies matter.
 func (s *GatewaySource) attachedTo(next *state) []*attachedPolicy {
-	targets := map[graph.Target]bool{{Kind: "Gateway", Name: s.name()}: true}
+	targets := map[gatewayapi.Target]bool{{Kind: "Gateway", Name: s.name()}: true}
 	for _, l := range next.sets {
-		targets[graph.Target{Kind: "ListenerSet", Name: l.name()}] = true
+		targets[gatewayapi.Target{Kind: "ListenerSet", Name: l.name()}] = true
 	}
 	for _, r := range next.routes {
-		targets[graph.Target{Kind: string(r.kind), Name: r.name}] = true
+		targets[gatewayapi.Target{Kind: string(r.kind), Name: r.name}] = true
 	}
 	s.relevantTargets.Store(&targets) // before the policies are read, so that no later change is missed
 	var found []*attachedPolicy
@@ -87,14 +87,14 @@ func (s *GatewaySource) attachedTo(next *state) []*attachedPolicy {
 }
 
 // addAttached adds the policies of a state to what the graph is made from.
-func (s *GatewaySource) addAttached(in *graph.Input, next *state) {
+func (s *GatewaySource) addAttached(in *gatewayapi.Input, next *state) {
 	for _, p := range next.attached {
 		in.GatewayPolicies = append(in.GatewayPolicies, p.of)
 		if len(p.unknown) > 0 {
 			in.Unknown[p.of.UID] = p.unknown
 		}
 	}
-	in.Authentication = graph.Authenticate(in.GatewayPolicies, func(name types.NamespacedName) (map[string][]byte, bool) {
+	in.Authentication = gatewayapi.Authenticate(in.GatewayPolicies, func(name types.NamespacedName) (map[string][]byte, bool) {
 		found, exists := s.credentials(name)
 		return found.Data, exists
 	})
@@ -102,18 +102,18 @@ func (s *GatewaySource) addAttached(in *graph.Input, next *state) {
 
 // credentials returns a Secret that a policy names: itself if it is beside the gateway,
 // otherwise the operator's copy.
-func (s *GatewaySource) credentials(name types.NamespacedName) (borrowed.Credentials, bool) {
+func (s *GatewaySource) credentials(name types.NamespacedName) (copied.Credentials, bool) {
 	if name.Namespace == s.options.Namespace {
 		in, found := s.secrets.get(name.Name)
-		return borrowed.Credentials{Data: in.data, Version: in.version}, found
+		return copied.Credentials{Data: in.data, Version: in.version}, found
 	}
 	in, _ := s.secrets.get(s.options.BorrowedCertificates)
-	return borrowed.FindCredentials(&corev1.Secret{Data: in.data}, name)
+	return copied.FindCredentials(&corev1.Secret{Data: in.data}, name)
 }
 
 // policyDigests are those of the policies that are served as they are written. A policy that lets
 // nobody in, because there are no public keys to check tokens, is a problem.
-func (s *GatewaySource) policyDigests(g *graph.Graph) (digests []string, problems []revision.Problem) {
+func (s *GatewaySource) policyDigests(g *gatewayapi.Graph) (digests []string, problems []document.Problem) {
 	missing := map[string]bool{}
 	if s.options.MissingKeys != nil {
 		missing = s.options.MissingKeys()
@@ -124,7 +124,7 @@ func (s *GatewaySource) policyDigests(g *graph.Graph) (digests []string, problem
 		}
 		addresses := p.KeyAddresses()
 		if at := slices.IndexFunc(addresses, func(address string) bool { return missing[address] }); at >= 0 {
-			problem := revision.Problem{
+			problem := document.Problem{
 				Route: -1, Name: p.Name.String(), Field: fmt.Sprintf("GatewayPolicy %s", p.Name), Reason: slipwayv1alpha1.ReasonKeysNotFetched,
 				Message: fmt.Sprintf("auth.jwt.jwksURL: no public keys could be fetched from %s yet", addresses[at]),
 			}
@@ -144,12 +144,12 @@ func (s *GatewaySource) policyDigests(g *graph.Graph) (digests []string, problem
 }
 
 // problemsOfAttached are those of policies that could not be parsed.
-func problemsOfAttached(policies []*attachedPolicy) []revision.Problem {
-	var list []revision.Problem
+func problemsOfAttached(policies []*attachedPolicy) []document.Problem {
+	var list []document.Problem
 	for _, p := range policies {
 		if p.wrong != "" {
 			name := types.NamespacedName{Namespace: p.of.Namespace, Name: p.of.Name}.String()
-			list = append(list, revision.Problem{
+			list = append(list, document.Problem{
 				Route: -1, Name: name, Field: fmt.Sprintf("GatewayPolicy %s", name), Reason: slipwayv1alpha1.ReasonPolicyInvalid, Message: p.wrong,
 			})
 		}

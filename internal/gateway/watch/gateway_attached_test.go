@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
 )
 
 // attach puts a GatewayPolicy into its store, and looks.
@@ -84,7 +84,7 @@ func TestAPolicyHoldsWithItsSecret(t *testing.T) {
 	copies := func(version string, data map[string][]byte) {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "edge-certificates", ResourceVersion: "9"}, Data: map[string][]byte{}}
 		if data != nil {
-			f.must(borrowed.PutCredentials(secret.Data, name, borrowed.Credentials{Data: data, Version: version}))
+			f.must(copied.PutCredentials(secret.Data, name, copied.Credentials{Data: data, Version: version}))
 		}
 		f.must(f.secrets.watched["edge-certificates"].store.Replace([]any{secret}, ""))
 		f.look(t.Context())
@@ -173,7 +173,7 @@ func TestAPolicyWithoutItsProviderIsAProblem(t *testing.T) {
 	f.backend("a")
 	f.attach("a", "p", 1, `{targetRefs: [{kind: HTTPRoute, name: one}], defaults: {auth: {oidc: {issuer: "https://id.example.com", clientID: shop, clientSecretRef: {name: login, key: secret}}}}}`)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "edge-certificates", ResourceVersion: "9"}, Data: map[string][]byte{}}
-	f.must(borrowed.PutCredentials(secret.Data, types.NamespacedName{Namespace: "a", Name: "login"}, borrowed.Credentials{
+	f.must(copied.PutCredentials(secret.Data, types.NamespacedName{Namespace: "a", Name: "login"}, copied.Credentials{
 		Data: map[string][]byte{"issuer": []byte("https://id.example.com"), "secret": []byte("0123456789abcdef")}, Version: "1",
 	}))
 	f.must(f.secrets.watched["edge-certificates"].store.Replace([]any{secret}, ""))

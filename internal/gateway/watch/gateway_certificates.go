@@ -9,11 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
 )
 
 // gatewayKeyring holds the certificates of the served listeners. If a Secret is deleted or
@@ -33,22 +33,22 @@ type versionedPair struct {
 // read reads the certificates that the listeners name. It returns what the graph wants to
 // know about their Secrets, and when to read them again without an event.
 func (k *gatewayKeyring) read(names []types.NamespacedName, now time.Time, content func(types.NamespacedName) (crt, key []byte, version string, found bool)) (
-	pairs map[types.NamespacedName]versionedPair, secrets map[types.NamespacedName]graph.Secret, problems []revision.Problem, again time.Time,
+	pairs map[types.NamespacedName]versionedPair, secrets map[types.NamespacedName]gatewayapi.Secret, problems []document.Problem, again time.Time,
 ) {
-	pairs, secrets = map[types.NamespacedName]versionedPair{}, map[types.NamespacedName]graph.Secret{}
+	pairs, secrets = map[types.NamespacedName]versionedPair{}, map[types.NamespacedName]gatewayapi.Secret{}
 	for _, name := range names {
 		pair, until, reason, message := k.pair(name, now, content)
 		again = earliest(until, again)
 		if reason != "" {
-			problems = append(problems, revision.Problem{
+			problems = append(problems, document.Problem{
 				Route: -1, Name: name.String(), Field: "Secret " + name.String(), Reason: reason, Message: message,
 			})
 		}
 		switch {
 		case pair.certificate.Leaf != nil:
-			pairs[name], secrets[name] = pair, graph.Secret{}
+			pairs[name], secrets[name] = pair, gatewayapi.Secret{}
 		case reason == slipwayv1alpha1.ReasonInvalidCertificate:
-			secrets[name] = graph.Secret{Problem: message}
+			secrets[name] = gatewayapi.Secret{Problem: message}
 		}
 	}
 	return pairs, secrets, problems, again
@@ -80,7 +80,7 @@ func (k *gatewayKeyring) pair(name types.NamespacedName, now time.Time, content 
 // use keeps the certificates that valid listeners have and the one that backends are shown. It
 // returns the listeners with theirs.
 // again is when a problem of them begins or ends.
-func (k *gatewayKeyring) use(g *graph.Graph, pairs map[types.NamespacedName]versionedPair, authorities bundles, now time.Time) (listeners []proxy.SecureListener, problems []revision.Problem, again time.Time) {
+func (k *gatewayKeyring) use(g *gatewayapi.Graph, pairs map[types.NamespacedName]versionedPair, authorities bundles, now time.Time) (listeners []proxy.SecureListener, problems []document.Problem, again time.Time) {
 	used := map[types.NamespacedName]versionedPair{}
 	note := func(name types.NamespacedName) versionedPair {
 		pair := pairs[name]
@@ -90,7 +90,7 @@ func (k *gatewayKeyring) use(g *graph.Graph, pairs map[types.NamespacedName]vers
 		used[name] = pair
 		message, changes := validity(name.String(), pair.certificate, now)
 		if message != "" {
-			problems = append(problems, revision.Problem{
+			problems = append(problems, document.Problem{
 				Route: -1, Name: name.String(), Field: "Secret " + name.String(), Reason: slipwayv1alpha1.ReasonCertificateExpired, Message: message,
 			})
 		}
@@ -117,7 +117,7 @@ func (k *gatewayKeyring) use(g *graph.Graph, pairs map[types.NamespacedName]vers
 // closedListeners are those that cannot be served, such as one without its certificate: no client comes in by their names. Without
 // them another listener that covers the names would show its certificate. They come last: where one that can be served has the
 // same name, it is served.
-func closedListeners(g *graph.Graph) []proxy.SecureListener {
+func closedListeners(g *gatewayapi.Graph) []proxy.SecureListener {
 	var closed []proxy.SecureListener
 	for _, l := range g.Listeners {
 		if !l.Valid && l.Secure() && l.HasNames() {
@@ -131,7 +131,7 @@ func closedListeners(g *graph.Graph) []proxy.SecureListener {
 func (k *gatewayKeyring) version(name types.NamespacedName) string { return k.pairs[name].version }
 
 // shown returns the certificate that backends are shown. It is empty if they are shown none.
-func (k *gatewayKeyring) shown(g *graph.Graph) versionedPair {
+func (k *gatewayKeyring) shown(g *gatewayapi.Graph) versionedPair {
 	if g.ClientCertificate == nil {
 		return versionedPair{}
 	}
@@ -146,6 +146,6 @@ func (s *GatewaySource) certificate(name types.NamespacedName) (crt, key []byte,
 		return in.data[corev1.TLSCertKey], in.data[corev1.TLSPrivateKeyKey], in.version, found
 	}
 	in, _ := s.secrets.get(s.options.BorrowedCertificates)
-	copied, found := borrowed.Find(&corev1.Secret{Data: in.data}, name)
+	copied, found := copied.Find(&corev1.Secret{Data: in.data}, name)
 	return copied.Certificate, copied.PrivateKey, copied.Version, found
 }

@@ -11,7 +11,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/json"
 
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 )
 
 // gatewayTarget is a generation of the Gateway whose spec was parsed.
@@ -76,7 +76,7 @@ type route struct {
 	uid        types.UID
 	generation int64
 	name       types.NamespacedName
-	kind       graph.Kind
+	kind       gatewayapi.Kind
 	// One of these is the route. None is set if it could not be parsed: wrong says why.
 	http    *gatewayv1.HTTPRoute
 	grpc    *gatewayv1.GRPCRoute
@@ -102,7 +102,7 @@ func sameRoute(a, b *route) bool {
 }
 
 // keepRoute returns what to keep of a route: nothing but its name if it names other gateways only.
-func keepRoute(kind graph.Kind, own types.NamespacedName) func(*object) *route {
+func keepRoute(kind gatewayapi.Kind, own types.NamespacedName) func(*object) *route {
 	return func(in *object) *route {
 		var parents struct {
 			ParentRefs []gatewayv1.ParentReference `json:"parentRefs"`
@@ -112,8 +112,8 @@ func keepRoute(kind graph.Kind, own types.NamespacedName) func(*object) *route {
 		}
 		named, sets := false, []types.NamespacedName(nil)
 		for _, ref := range parents.ParentRefs {
-			named = named || graph.IsParent(ref, in.Namespace, own)
-			if name, is := graph.SetOf(ref, in.Namespace); is {
+			named = named || gatewayapi.IsParent(ref, in.Namespace, own)
+			if name, is := gatewayapi.SetOf(ref, in.Namespace); is {
 				sets = append(sets, name)
 			}
 		}
@@ -126,7 +126,7 @@ func keepRoute(kind graph.Kind, own types.NamespacedName) func(*object) *route {
 	}
 }
 
-func readRoute(kind graph.Kind, in *object) *route {
+func readRoute(kind gatewayapi.Kind, in *object) *route {
 	r := &route{
 		uid: in.UID, generation: in.Generation, kind: kind,
 		name: types.NamespacedName{Namespace: in.Namespace, Name: in.Name},
@@ -136,30 +136,30 @@ func readRoute(kind graph.Kind, in *object) *route {
 	}
 	var err error
 	switch kind {
-	case graph.GRPCRoute:
+	case gatewayapi.GRPCRoute:
 		of := &gatewayv1.GRPCRoute{ObjectMeta: meta}
 		if r.unknown, err = readStrictly(in.Spec.Raw, &of.Spec); err == nil {
-			r.grpc, r.services = of, graph.ServicesOfGRPCRoute(of)
+			r.grpc, r.services = of, gatewayapi.ServicesOfGRPCRoute(of)
 		}
-	case graph.TLSRoute:
+	case gatewayapi.TLSRoute:
 		of := &gatewayv1.TLSRoute{ObjectMeta: meta}
 		if r.unknown, err = readStrictly(in.Spec.Raw, &of.Spec); err == nil {
-			r.tls, r.services = of, graph.ServicesOfTLSRoute(of)
+			r.tls, r.services = of, gatewayapi.ServicesOfTLSRoute(of)
 		}
-	case graph.TCPRoute:
+	case gatewayapi.TCPRoute:
 		of := &gatewayv1.TCPRoute{ObjectMeta: meta}
 		if r.unknown, err = readStrictly(in.Spec.Raw, &of.Spec); err == nil {
-			r.tcp, r.services = of, graph.ServicesOfTCPRoute(of)
+			r.tcp, r.services = of, gatewayapi.ServicesOfTCPRoute(of)
 		}
-	case graph.UDPRoute:
+	case gatewayapi.UDPRoute:
 		of := &gatewayv1.UDPRoute{ObjectMeta: meta}
 		if r.unknown, err = readStrictly(in.Spec.Raw, &of.Spec); err == nil {
-			r.udp, r.services = of, graph.ServicesOfUDPRoute(of)
+			r.udp, r.services = of, gatewayapi.ServicesOfUDPRoute(of)
 		}
 	default:
 		of := &gatewayv1.HTTPRoute{ObjectMeta: meta}
 		if r.unknown, err = readStrictly(in.Spec.Raw, &of.Spec); err == nil {
-			r.http, r.services = of, graph.ServicesOfHTTPRoute(of)
+			r.http, r.services = of, gatewayapi.ServicesOfHTTPRoute(of)
 		}
 	}
 	if err != nil {

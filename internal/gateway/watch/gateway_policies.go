@@ -10,8 +10,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/json"
 
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 )
 
 // policy is a BackendTLSPolicy.
@@ -29,7 +29,7 @@ func (p *policy) services() []types.NamespacedName {
 	if p == nil {
 		return nil
 	}
-	return graph.ServicesOfPolicy(p.of)
+	return gatewayapi.ServicesOfPolicy(p.of)
 }
 
 func keepPolicy(in *object) *policy {
@@ -81,12 +81,12 @@ func (s *GatewaySource) policiesFor(services map[types.NamespacedName]bool) []*p
 }
 
 // problemsOfPolicies are those of policies that could not be parsed.
-func problemsOfPolicies(policies []*policy) []revision.Problem {
-	var list []revision.Problem
+func problemsOfPolicies(policies []*policy) []document.Problem {
+	var list []document.Problem
 	for _, p := range policies {
 		if p.wrong != "" {
 			name := types.NamespacedName{Namespace: p.of.Namespace, Name: p.of.Name}.String()
-			list = append(list, revision.Problem{
+			list = append(list, document.Problem{
 				Route: -1, Name: name, Field: fmt.Sprintf("BackendTLSPolicy %s", name), Reason: string(gatewayv1.PolicyReasonInvalid), Message: p.wrong,
 			})
 		}

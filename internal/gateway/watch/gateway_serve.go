@@ -13,10 +13,10 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
 )
 
 // portPause is how long a port that could not be opened stays closed before the next attempt.
@@ -36,7 +36,7 @@ func (s *GatewaySource) serve(ctx context.Context, next *state) (again time.Time
 		return s.refuse(next, err)
 	}
 	var faults []table.Problem
-	var more []revision.Problem
+	var more []document.Problem
 	config.Secure, more, again = s.keyring.use(g, pairs, authorities, now)
 	again = earliest(until, again)
 	compiling := g.Table(services)
@@ -64,7 +64,7 @@ func (s *GatewaySource) serve(ctx context.Context, next *state) (again time.Time
 		s.rejected = nil
 	}
 	digests, keyless := s.policyDigests(g)
-	s.tell(revision.Document{
+	s.tell(document.Document{
 		UID: next.uid, Generation: next.generation, Rejected: s.rejected, View: s.view,
 		Problems:  boundProblems(slices.Concat(problems, more, problemsOfPorts(closed), problemsOfRoutes(next.routes), problemsOfGrants(s), problemsOfPolicies(next.policies), problemsOfAttached(next.attached), keyless, problemsOfSets(next.sets), problemsOfTable(g, faults))),
 		Routes:    append(routeDigests(g, next.routes), digests...),
@@ -83,16 +83,16 @@ func (s *GatewaySource) spec() *slipwayv1alpha1.APIGatewaySpec {
 
 // refuse tells that a state cannot be served at all.
 func (s *GatewaySource) refuse(next *state, err error) time.Time {
-	s.rejected = &revision.Rejected{Generation: next.generation, Reason: slipwayv1alpha1.ReasonInvalid, Message: err.Error()}
+	s.rejected = &document.Rejected{Generation: next.generation, Reason: slipwayv1alpha1.ReasonInvalid, Message: err.Error()}
 	s.tell(s.document())
 	return time.Time{}
 }
 
 // input is what the graph is made from.
-func (s *GatewaySource) input(next *state, services map[table.ServiceName]table.Service, secrets map[types.NamespacedName]graph.Secret) graph.Input {
+func (s *GatewaySource) input(next *state, services map[table.ServiceName]table.Service, secrets map[types.NamespacedName]gatewayapi.Secret) gatewayapi.Input {
 	in := s.base(next)
 	in.Secrets, in.ReservedPorts = secrets, s.options.ReservedPorts
-	in.Services, in.Unknown = map[types.NamespacedName]graph.Service{}, map[types.UID][]string{next.uid: next.unknown}
+	in.Services, in.Unknown = map[types.NamespacedName]gatewayapi.Service{}, map[types.UID][]string{next.uid: next.unknown}
 	for _, l := range next.sets {
 		if len(l.unknown) > 0 {
 			in.Unknown[l.of.UID] = l.unknown
@@ -123,12 +123,12 @@ func (s *GatewaySource) input(next *state, services map[table.ServiceName]table.
 	}
 	s.addAttached(&in, next)
 	for name, from := range services {
-		made := graph.Service{External: from.External, Ports: map[int32]graph.Port{}, UDP: map[int32]graph.Port{}}
+		made := gatewayapi.Service{External: from.External, Ports: map[int32]gatewayapi.Port{}, UDP: map[int32]gatewayapi.Port{}}
 		for number, port := range from.Ports {
-			made.Ports[number] = graph.Port{Name: port.Name, AppProtocol: port.AppProtocol}
+			made.Ports[number] = gatewayapi.Port{Name: port.Name, AppProtocol: port.AppProtocol}
 		}
 		for number, port := range from.UDP {
-			made.UDP[number] = graph.Port{Name: port.Name}
+			made.UDP[number] = gatewayapi.Port{Name: port.Name}
 		}
 		in.Services[types.NamespacedName(name)] = made
 	}
@@ -163,42 +163,42 @@ func (s *GatewaySource) backends(next *state) map[table.ServiceName]table.Servic
 }
 
 // servedListeners are the valid listeners whose ports are open.
-func (s *GatewaySource) servedListeners(g *graph.Graph, authorities bundles, closed map[Port]error) []revision.ServedListener {
-	var list []revision.ServedListener
+func (s *GatewaySource) servedListeners(g *gatewayapi.Graph, authorities bundles, closed map[Port]error) []document.ServedListener {
+	var list []document.ServedListener
 	for _, l := range g.Listeners {
 		if _, not := closed[portOf(l)]; not || !l.Valid {
 			continue
 		}
 		parts := append(l.Parts(s.keyring.version, authorities.version), s.options.Settings.Arguments()...)
-		list = append(list, revision.ServedListener{Name: l.Key(), Digest: revision.ListenerDigest(l.Port, l.Secure(), l.Hostname, parts)})
+		list = append(list, document.ServedListener{Name: l.Key(), Digest: document.ListenerDigest(l.Port, l.Secure(), l.Hostname, parts)})
 	}
 	return list
 }
 
 // routeDigests are those of the routes that are attached and served as they are written.
-func routeDigests(g *graph.Graph, routes []*route) []string {
+func routeDigests(g *gatewayapi.Graph, routes []*route) []string {
 	unknown := map[types.UID]bool{}
 	for _, r := range routes {
 		unknown[r.uid] = len(r.unknown) > 0
 	}
-	inTable := map[*graph.Route]bool{}
+	inTable := map[*gatewayapi.Route]bool{}
 	for _, rule := range g.Rules {
 		inTable[rule.Route] = true
 	}
 	var list []string
 	for _, r := range g.Routes {
-		if inTable[r] && !unknown[r.UID] && slices.ContainsFunc(r.Parents, (*graph.Parent).Accepted) {
-			list = append(list, revision.RouteDigest(r.UID, r.Generation))
+		if inTable[r] && !unknown[r.UID] && slices.ContainsFunc(r.Parents, (*gatewayapi.Parent).Accepted) {
+			list = append(list, document.RouteDigest(r.UID, r.Generation))
 		}
 	}
 	return list
 }
 
-func problemsOfPorts(closed map[Port]error) []revision.Problem {
-	var list []revision.Problem
+func problemsOfPorts(closed map[Port]error) []document.Problem {
+	var list []document.Problem
 	byNumber := func(a, b Port) int { return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Kind, b.Kind)) }
 	for _, port := range slices.SortedFunc(maps.Keys(closed), byNumber) {
-		list = append(list, revision.Problem{
+		list = append(list, document.Problem{
 			Route: -1, Name: fmt.Sprint(port.Number), Field: "spec.listeners", Reason: string(gatewayv1.ListenerReasonPortUnavailable),
 			Message: fmt.Sprintf("port %d cannot be opened: %v", port.Number, closed[port]),
 		})
@@ -207,11 +207,11 @@ func problemsOfPorts(closed map[Port]error) []revision.Problem {
 }
 
 // problemsOfRoutes are those of routes that could not be parsed.
-func problemsOfRoutes(routes []*route) []revision.Problem {
-	var list []revision.Problem
+func problemsOfRoutes(routes []*route) []document.Problem {
+	var list []document.Problem
 	for _, r := range routes {
 		if r.wrong != "" {
-			list = append(list, revision.Problem{
+			list = append(list, document.Problem{
 				Route: -1, Name: r.name.String(), Field: fmt.Sprintf("%s %s", r.kind, r.name),
 				Reason: string(gatewayv1.RouteReasonUnsupportedValue), Message: r.wrong,
 			})
@@ -221,31 +221,31 @@ func problemsOfRoutes(routes []*route) []revision.Problem {
 }
 
 // problemsOfGrants are those of grants that permit nothing.
-func problemsOfGrants(s *GatewaySource) []revision.Problem {
-	var list []revision.Problem
+func problemsOfGrants(s *GatewaySource) []document.Problem {
+	var list []document.Problem
 	s.grants.each(s.everyone, func(name types.NamespacedName, g grant) {
 		if g.wrong != "" {
-			list = append(list, revision.Problem{
+			list = append(list, document.Problem{
 				Route: -1, Name: name.String(), Field: "ReferenceGrant " + name.String(),
 				Reason: string(gatewayv1.RouteReasonUnsupportedValue), Message: g.wrong,
 			})
 		}
 	})
-	slices.SortFunc(list, func(a, b revision.Problem) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(list, func(a, b document.Problem) int { return cmp.Compare(a.Name, b.Name) })
 	return list
 }
 
 // problemsOfTable are those of rules. A rule is in the table once for each match and
 // hostname, but is told once.
-func problemsOfTable(g *graph.Graph, faults []table.Problem) []revision.Problem {
-	var list []revision.Problem
-	seen := map[revision.Problem]bool{}
+func problemsOfTable(g *gatewayapi.Graph, faults []table.Problem) []document.Problem {
+	var list []document.Problem
+	seen := map[document.Problem]bool{}
 	for _, fault := range faults {
 		if fault.Index < 0 {
 			continue // of a listener that is not valid, which the operator tells
 		}
 		rule := &g.Rules[fault.Index]
-		problem := revision.Problem{
+		problem := document.Problem{
 			Route: -1, Name: rule.Route.Name.String(), Field: fmt.Sprintf("%s %s: rules[%d]", rule.Route.Kind, rule.Route.Name, rule.Place),
 			Reason: fault.Reason, Message: fault.Message,
 		}

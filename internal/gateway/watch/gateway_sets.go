@@ -10,8 +10,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/json"
 
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 )
 
 // listenerSet is a ListenerSet that names the Gateway.
@@ -41,7 +41,7 @@ func keepSet(own types.NamespacedName) func(*object) *listenerSet {
 			return nil
 		}
 		kept.of.Spec.ParentRef = parent.ParentRef
-		if name, is := graph.GatewayOfSet(kept.of); !is || name != own {
+		if name, is := gatewayapi.GatewayOfSet(kept.of); !is || name != own {
 			return nil
 		}
 		spec := gatewayv1.ListenerSetSpec{}
@@ -91,8 +91,8 @@ func (s *GatewaySource) concerns(r *route) bool {
 }
 
 // base is what decides which ListenerSets are allowed, and what they may use.
-func (s *GatewaySource) base(next *state) graph.Input {
-	in := graph.Input{Gateway: next.gateway, Namespaces: s.labels(next.namespaces), Only: s.options.Namespaces}
+func (s *GatewaySource) base(next *state) gatewayapi.Input {
+	in := gatewayapi.Input{Gateway: next.gateway, Namespaces: s.labels(next.namespaces), Only: s.options.Namespaces}
 	for _, l := range next.sets {
 		in.ListenerSets = append(in.ListenerSets, l.of)
 	}
@@ -112,22 +112,22 @@ func selectsNamespaces(gateway *gatewayv1.Gateway, sets []*listenerSet) bool {
 	if value(gateway.Spec.AllowedListeners.Namespaces.From) == gatewayv1.NamespacesFromSelector {
 		return true
 	}
-	in := graph.Input{Gateway: gateway}
+	in := gatewayapi.Input{Gateway: gateway}
 	for _, l := range sets {
 		in.ListenerSets = append(in.ListenerSets, l.of)
 	}
-	return slices.ContainsFunc(graph.AllowedSets(in), func(set *gatewayv1.ListenerSet) bool {
+	return slices.ContainsFunc(gatewayapi.AllowedSets(in), func(set *gatewayv1.ListenerSet) bool {
 		return slices.ContainsFunc(set.Spec.Listeners, func(l gatewayv1.ListenerEntry) bool { return selects(gatewayv1.Listener(l)) })
 	})
 }
 
 // problemsOfSets are those of ListenerSets that could not be parsed.
-func problemsOfSets(sets []*listenerSet) []revision.Problem {
-	var list []revision.Problem
+func problemsOfSets(sets []*listenerSet) []document.Problem {
+	var list []document.Problem
 	for _, l := range sets {
 		if l.wrong != "" {
 			name := l.name().String()
-			list = append(list, revision.Problem{
+			list = append(list, document.Problem{
 				Route: -1, Name: name, Field: fmt.Sprintf("ListenerSet %s", name), Reason: string(gatewayv1.ListenerSetReasonInvalid), Message: l.wrong,
 			})
 		}

@@ -11,8 +11,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
 	"github.com/slipway-dev/slipway/internal/gateway/quota/peers"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
 )
 
 const (
@@ -70,8 +70,8 @@ func TestThePodsOfAGatewayAreConnectedWhileAPolicyNeedsIt(t *testing.T) {
 		t.Fatalf("with one it watches %q", got)
 	}
 	f.replicas([]string{"10.0.0.2", "10.0.0.1"}, "10.0.0.3")
-	secret := bytes.Repeat([]byte("k"), borrowed.SecretBytes)
-	f.secretsInCommon(map[string][]byte{borrowed.ReplicasKey: secret, borrowed.SessionsKey: bytes.Repeat([]byte("s"), borrowed.SecretBytes)})
+	secret := bytes.Repeat([]byte("k"), copied.SecretBytes)
+	f.secretsInCommon(map[string][]byte{copied.ReplicasKey: secret, copied.SessionsKey: bytes.Repeat([]byte("s"), copied.SecretBytes)})
 	want := peers.Settings{Wanted: true, Secret: secret, Addresses: []string{"10.0.0.1:15022", "10.0.0.2:15022"}}
 	if diff := cmp.Diff(want, shared.settings); diff != "" {
 		t.Errorf("with one: -want +got:\n%s", diff)

@@ -16,10 +16,10 @@ import (
 	"k8s.io/utils/clock"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/gateway/settings"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
 )
 
 // GatewayOptions configures a GatewaySource.
@@ -43,7 +43,7 @@ type GatewayOptions struct {
 	// Log receives what is served and what fails.
 	Log *slog.Logger
 	// Board publishes what is served.
-	Board *revision.Board
+	Board *document.Board
 	// MissingKeys returns the addresses from which no public keys could be fetched yet, for the
 	// applied configuration. Optional.
 	MissingKeys func() map[string]bool
@@ -56,8 +56,8 @@ type GatewayOptions struct {
 	// Apply serves a configuration. When it returns, all new requests use it. closed are the
 	// ports that could not be opened; they are tried again with the next call.
 	Apply func(GatewayConfig) (closed map[Port]error, err error)
-	// Build makes the graph of which the table is made. Nil: graph.Build.
-	Build func(graph.Input) *graph.Graph
+	// Build makes the graph of which the table is made. Nil: gatewayapi.Build.
+	Build func(gatewayapi.Input) *gatewayapi.Graph
 }
 
 // GatewayConfig is the configuration of a gateway that serves a Gateway of the Gateway API.
@@ -76,7 +76,7 @@ type Port struct {
 }
 
 // portOf is the port of a listener.
-func portOf(l *graph.Listener) Port {
+func portOf(l *gatewayapi.Listener) Port {
 	switch {
 	case l.Secure():
 		return Port{l.Port, proxy.PortTLS}
@@ -118,22 +118,22 @@ type GatewaySource struct {
 	// relevantSets are the ListenerSets that name the Gateway.
 	relevantSets atomic.Pointer[map[types.NamespacedName]bool]
 	// relevantTargets are what GatewayPolicies may name so that they matter.
-	relevantTargets atomic.Pointer[map[graph.Target]bool]
+	relevantTargets atomic.Pointer[map[gatewayapi.Target]bool]
 
 	// The fields below belong to the goroutine of Run.
 
 	seen     version        // the newest version of the Gateway
 	target   *gatewayTarget // the newest version that could be parsed
 	served   *state         // what is served
-	rejected *revision.Rejected
-	view     *revision.View // the view when the served data was read
+	rejected *document.Rejected
+	view     *document.View // the view when the served data was read
 }
 
 // NewGateway returns a GatewaySource.
 func NewGateway(options GatewayOptions) *GatewaySource {
 	s := &GatewaySource{options: options, follower: newFollower(options.Clock, options.Log, options.Board), everyone: map[string]bool{"": true}}
 	if options.Build == nil {
-		s.options.Build = graph.Build
+		s.options.Build = gatewayapi.Build
 	}
 	if len(options.Namespaces) > 0 {
 		s.everyone = map[string]bool{}
@@ -143,10 +143,10 @@ func NewGateway(options GatewayOptions) *GatewaySource {
 	}
 	s.relevant.Store(&map[types.NamespacedName]bool{})
 	s.relevantSets.Store(&map[types.NamespacedName]bool{})
-	s.relevantTargets.Store(&map[graph.Target]bool{})
+	s.relevantTargets.Store(&map[gatewayapi.Target]bool{})
 	s.gateways = &objectStore[version]{keep: keepVersion, same: sameVersion, changed: func(_, _ *version) { s.wake() }, replaced: s.wake}
-	s.httpRoutes, s.grpcRoutes = s.newRoutes(graph.HTTPRoute), s.newRoutes(graph.GRPCRoute)
-	s.tlsRoutes, s.tcpRoutes, s.udpRoutes = s.newRoutes(graph.TLSRoute), s.newRoutes(graph.TCPRoute), s.newRoutes(graph.UDPRoute)
+	s.httpRoutes, s.grpcRoutes = s.newRoutes(gatewayapi.HTTPRoute), s.newRoutes(gatewayapi.GRPCRoute)
+	s.tlsRoutes, s.tcpRoutes, s.udpRoutes = s.newRoutes(gatewayapi.TLSRoute), s.newRoutes(gatewayapi.TCPRoute), s.newRoutes(gatewayapi.UDPRoute)
 	s.grants = newGroup(s.follower, func() *objectStore[grant] {
 		return &objectStore[grant]{keep: keepGrant, same: sameGrant, changed: func(_, _ *grant) { s.wake() }, replaced: s.wake}
 	})
@@ -192,7 +192,7 @@ func NewGateway(options GatewayOptions) *GatewaySource {
 	return s
 }
 
-func (s *GatewaySource) newRoutes(kind graph.Kind) group[*object, *route] {
+func (s *GatewaySource) newRoutes(kind gatewayapi.Kind) group[*object, *route] {
 	return newGroup(s.follower, func() *objectStore[*route] {
 		return &objectStore[*route]{
 			keep: keepRoute(kind, s.name()), same: sameRoute, replaced: s.wake,

@@ -11,8 +11,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 )
 
 // maxNamespaces is how many namespaces have watches of their own for Services and
@@ -54,7 +54,7 @@ func (s *GatewaySource) advance() {
 	s.seen = version{uid: newest.uid, generation: newest.generation}
 	t, err := newest.readGateway(s.name())
 	if err != nil {
-		s.rejected = &revision.Rejected{Generation: newest.generation, Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: err.Error()}
+		s.rejected = &document.Rejected{Generation: newest.generation, Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: err.Error()}
 		return
 	}
 	s.target, s.rejected = t, nil
@@ -86,7 +86,7 @@ func (s *GatewaySource) next() *state {
 	})
 	next.attached = s.attachedTo(next)
 	for _, p := range next.attached {
-		for _, name := range graph.ServicesOfGatewayPolicy(p.of) {
+		for _, name := range gatewayapi.ServicesOfGatewayPolicy(p.of) {
 			next.services[name] = true
 		}
 	}
@@ -106,11 +106,11 @@ func (s *GatewaySource) next() *state {
 // addSecrets notes which Secrets the next state needs: those with certificates and credentials, and that with the copies.
 func (s *GatewaySource) addSecrets(next *state) {
 	next.bundles = map[types.NamespacedName]bool{}
-	for _, name := range graph.Bundles(s.target.gateway) {
+	for _, name := range gatewayapi.Bundles(s.target.gateway) {
 		next.bundles[name] = true
 	}
 	for _, p := range next.policies {
-		for _, name := range graph.BundlesOfPolicy(p.of) {
+		for _, name := range gatewayapi.BundlesOfPolicy(p.of) {
 			next.bundles[name] = true
 		}
 	}
@@ -120,12 +120,12 @@ func (s *GatewaySource) addSecrets(next *state) {
 	if (next.keepsSessions() || next.sharesLimits()) && s.options.BorrowedCertificates != "" {
 		next.secrets[s.options.BorrowedCertificates] = true
 	}
-	next.certificates = append(graph.Certificates(s.target.gateway), graph.CertificatesOfSets(s.base(next))...)
+	next.certificates = append(gatewayapi.Certificates(s.target.gateway), gatewayapi.CertificatesOfSets(s.base(next))...)
 	slices.SortFunc(next.certificates, func(a, b types.NamespacedName) int { return cmp.Compare(a.String(), b.String()) })
 	next.certificates = slices.Compact(next.certificates)
 	secrets := slices.Clone(next.certificates)
 	for _, p := range next.attached {
-		secrets = append(secrets, graph.SecretsOfGatewayPolicy(p.of)...)
+		secrets = append(secrets, gatewayapi.SecretsOfGatewayPolicy(p.of)...)
 	}
 	for _, name := range secrets {
 		switch {
@@ -229,8 +229,8 @@ func (s *GatewaySource) look(ctx context.Context) (again time.Time) {
 
 // document is what is said of the state that is served, but for its problems, routes and
 // listeners.
-func (s *GatewaySource) document() revision.Document {
-	document := s.told
-	document.Rejected, document.View = s.rejected, s.view
-	return document
+func (s *GatewaySource) document() document.Document {
+	doc := s.told
+	doc.Rejected, doc.View = s.rejected, s.view
+	return doc
 }

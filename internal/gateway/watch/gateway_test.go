@@ -17,8 +17,8 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/yaml"
 
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 )
@@ -39,7 +39,7 @@ func newGatewayFixture(t *testing.T, namespaces ...string) *gatewayFixture {
 	f := &gatewayFixture{t: t, clock: testingclock.NewFakeClock(time.Now()), failed: map[string]func(error){}}
 	f.GatewaySource = NewGateway(GatewayOptions{
 		Namespace: "infra", Name: "edge", Namespaces: namespaces, BorrowedCertificates: "edge-certificates", Clock: f.clock,
-		Log: slog.New(slog.DiscardHandler), Board: revision.NewBoard(f.clock, "dev"),
+		Log: slog.New(slog.DiscardHandler), Board: document.NewBoard(f.clock, "dev"),
 		Apply: func(config GatewayConfig) (map[Port]error, error) {
 			f.applied = append(f.applied, config)
 			return f.closed, nil
@@ -246,7 +246,7 @@ func TestAGatewayWithAnUnknownFieldIsRejectedUnlessItConcernsTheOperator(t *test
 }
 
 func TestRoutesOfOthersCostTheirName(t *testing.T) {
-	keep := keepRoute(graph.HTTPRoute, types.NamespacedName{Namespace: "infra", Name: "edge"})
+	keep := keepRoute(gatewayapi.HTTPRoute, types.NamespacedName{Namespace: "infra", Name: "edge"})
 	for _, refs := range []string{"[]", "[{name: other}]", "[{name: edge}]", "[{name: edge, namespace: infra, kind: Service, group: ''}]"} {
 		if got := keep(gatewayAPIObject(t, "a", "route", 1, `{parentRefs: `+refs+`}`)); got != nil {
 			t.Errorf("%s: kept %+v", refs, got)

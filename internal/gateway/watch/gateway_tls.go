@@ -10,16 +10,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
 )
 
 // bundles are the certificates of authorities that the operator has copied. Unlike those of
 // servers, none of them stays in use when it is gone: who is not trusted any more is not
 // trusted.
-type bundles map[types.NamespacedName]borrowed.Bundle
+type bundles map[types.NamespacedName]copied.Bundle
 
 // bundlesOf returns the authorities that a state names, as far as there are copies.
 func (s *GatewaySource) bundlesOf(next *state) bundles {
@@ -27,7 +27,7 @@ func (s *GatewaySource) bundlesOf(next *state) bundles {
 	in, _ := s.secrets.get(s.options.BorrowedCertificates)
 	copies := &corev1.Secret{Data: in.data}
 	for name := range next.bundles {
-		if copied, is := borrowed.FindBundle(copies, name); is {
+		if copied, is := copied.FindBundle(copies, name); is {
 			found[name] = copied
 		}
 	}
@@ -35,10 +35,10 @@ func (s *GatewaySource) bundlesOf(next *state) bundles {
 }
 
 // known is what the graph wants to know about them. One without a copy does not exist.
-func (b bundles) known() map[types.NamespacedName]graph.Bundle {
-	known := map[types.NamespacedName]graph.Bundle{}
+func (b bundles) known() map[types.NamespacedName]gatewayapi.Bundle {
+	known := map[types.NamespacedName]gatewayapi.Bundle{}
 	for name, bundle := range b {
-		of := graph.Bundle{}
+		of := gatewayapi.Bundle{}
 		if _, err := table.ParseRoots(bundle.Authorities); err != nil {
 			of.Problem = err.Error()
 		}
@@ -60,7 +60,7 @@ func (b bundles) join(names []types.NamespacedName) []byte {
 
 // clientCheck is how clients of a listener prove who they are. If the authorities cannot be
 // read, nobody is let in.
-func (b bundles) clientCheck(clients *graph.Clients) *proxy.ClientCheck {
+func (b bundles) clientCheck(clients *gatewayapi.Clients) *proxy.ClientCheck {
 	if clients == nil {
 		return nil
 	}
@@ -77,7 +77,7 @@ func (b bundles) clientCheck(clients *graph.Clients) *proxy.ClientCheck {
 // secureBackends adds to the settings of a table how backends are reached with TLS, and the
 // certificate that they are shown. A backend for which that cannot be made is not reached:
 // nobody is trusted.
-func (b bundles) secureBackends(in *table.Input, g *graph.Graph, shown versionedPair) {
+func (b bundles) secureBackends(in *table.Input, g *gatewayapi.Graph, shown versionedPair) {
 	if len(g.TLS) == 0 {
 		return
 	}

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
 	"github.com/slipway-dev/slipway/internal/testing/authority"
 
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
@@ -21,7 +21,7 @@ func (f *gatewayFixture) copies(bundles map[types.NamespacedName][]byte) {
 	f.t.Helper()
 	data := map[string][]byte{}
 	for name, pem := range bundles {
-		borrowed.PutBundle(data, name, borrowed.Bundle{Authorities: pem, Version: "1"})
+		copied.PutBundle(data, name, copied.Bundle{Authorities: pem, Version: "1"})
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "edge-certificates", ResourceVersion: "1"}, Data: data}
 	f.must(f.secrets.watched["edge-certificates"].store.Replace([]any{secret}, ""))

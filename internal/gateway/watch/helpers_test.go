@@ -18,7 +18,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/yaml"
 
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 )
 
 var errRefused = errors.New("refused")
@@ -42,7 +42,7 @@ func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{t: t, clock: testingclock.NewFakeClock(time.Now()), stores: map[string]*secretStore{}, maps: map[string]*configMapStore{}, failed: map[string]func(error){}}
 	f.Source = New(Options{
-		Namespace: "shop", Name: "edge", Clock: f.clock, Log: slog.New(slog.DiscardHandler), Board: revision.NewBoard(f.clock, "dev"),
+		Namespace: "shop", Name: "edge", Clock: f.clock, Log: slog.New(slog.DiscardHandler), Board: document.NewBoard(f.clock, "dev"),
 		Apply: func(config Config) (map[Port]error, error) {
 			if f.refuse {
 				return nil, errRefused

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
-	"github.com/slipway-dev/slipway/internal/gateway/routes"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/testing/authority"
 )
 
@@ -20,10 +20,10 @@ func TestACertificateWithALongKeyIsNotServed(t *testing.T) {
 	crt, key := authority.New(t, "ca").IssueRSA(t, 16384)
 	const why = "cannot be used: the certificate has an RSA key of 16384 bits, and those of more than 8192 bits are not used"
 	t.Run("of an APIGateway", func(t *testing.T) {
-		in := routes.Input{Secrets: map[string]map[string][]byte{"tls": {corev1.TLSCertKey: crt, corev1.TLSPrivateKeyKey: key}}}
+		in := apigateway.Input{Secrets: map[string]map[string][]byte{"tls": {corev1.TLSCertKey: crt, corev1.TLSPrivateKeyKey: key}}}
 		of := &target{tls: []slipwayv1alpha1.GatewayTLS{{SecretRef: slipwayv1alpha1.LocalReference{Name: "tls"}}}}
 		certificates, _, problems, _ := (&keyring{}).read(of, &in, time.Now())
-		want := []revision.Problem{{
+		want := []document.Problem{{
 			Route: -1, Name: "tls", Field: "spec.tls[0].secretRef", Reason: slipwayv1alpha1.ReasonInvalidCertificate,
 			Message: `tls.crt and tls.key of Secret "tls" ` + why,
 		}}
@@ -36,13 +36,13 @@ func TestACertificateWithALongKeyIsNotServed(t *testing.T) {
 		content := func(types.NamespacedName) (_, _ []byte, version string, found bool) { return crt, key, "1", true }
 		pairs, secrets, problems, _ := (&gatewayKeyring{}).read([]types.NamespacedName{name}, time.Now(), content)
 		message := `tls.crt and tls.key of Secret "infra/tls" ` + why
-		want := []revision.Problem{{
+		want := []document.Problem{{
 			Route: -1, Name: "infra/tls", Field: "Secret infra/tls", Reason: slipwayv1alpha1.ReasonInvalidCertificate, Message: message,
 		}}
 		if diff := cmp.Diff(want, problems); diff != "" || len(pairs) != 0 {
 			t.Errorf("%d certificates, problems (-want +got):\n%s", len(pairs), diff)
 		}
-		if diff := cmp.Diff(map[types.NamespacedName]graph.Secret{name: {Problem: message}}, secrets); diff != "" {
+		if diff := cmp.Diff(map[types.NamespacedName]gatewayapi.Secret{name: {Problem: message}}, secrets); diff != "" {
 			t.Errorf("Secrets (-want +got):\n%s", diff)
 		}
 	})
@@ -50,7 +50,7 @@ func TestACertificateWithALongKeyIsNotServed(t *testing.T) {
 		name := types.NamespacedName{Namespace: "a", Name: "ca"}
 		known := bundles{name: {Authorities: crt}}.known()
 		want := "certificate 1 has an RSA key of 16384 bits, and those of more than 8192 bits are not used"
-		if diff := cmp.Diff(map[types.NamespacedName]graph.Bundle{name: {Problem: want}}, known); diff != "" {
+		if diff := cmp.Diff(map[types.NamespacedName]gatewayapi.Bundle{name: {Problem: want}}, known); diff != "" {
 			t.Errorf("bundles (-want +got):\n%s", diff)
 		}
 	})

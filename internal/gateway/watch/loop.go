@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
 	"github.com/slipway-dev/slipway/internal/gateway/quota"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
-	"github.com/slipway-dev/slipway/internal/gateway/routes"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -64,7 +64,7 @@ func (s *Source) advance() {
 	s.seen = version{uid: newest.uid, generation: newest.generation}
 	t, err := newest.read()
 	if err != nil {
-		s.rejected = &revision.Rejected{Generation: newest.generation, Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: err.Error()}
+		s.rejected = &document.Rejected{Generation: newest.generation, Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: err.Error()}
 		return
 	}
 	if t.names.Shares || t.names.Sessions {
@@ -78,7 +78,7 @@ func (s *Source) advance() {
 
 // serve makes a table and serves it. again is when its problems change without an event.
 func (s *Source) serve(ctx context.Context, t *target) (again time.Time) {
-	in := routes.Input{
+	in := apigateway.Input{
 		Routes: t.routes, Unknown: t.unknownRoutes, HealthChecks: t.healthChecks, UnknownChecks: t.unknownChecks,
 		BackendPolicies: t.policies, UnknownPolicies: t.unknownPolicies,
 		Streams: t.streams, UnknownStreams: t.unknownStreams, BelievesEverybody: t.believesEverybody, Services: s.backends(t.names.Services),
@@ -88,12 +88,12 @@ func (s *Source) serve(ctx context.Context, t *target) (again time.Time) {
 	config := Config{Proxy: t.config}
 	var faults []table.Problem
 	config.Proxy.Table, faults = s.options.Compile(in)
-	problems := revision.TableProblems(faults)
+	problems := document.TableProblems(faults)
 	certificates, secure, more, again := s.keyring.read(t, &in, s.options.Clock.Now())
 	shown, changes := t.shown(&in, s.options.Clock.Now())
 	more, again = append(more, shown...), earliest(changes, again)
 	config.Certificates, config.Secure, config.Ports = certificates, secure, streamPorts(&in)
-	var asked []revision.Problem
+	var asked []document.Problem
 	config.Clients, asked = t.clientCheck(&in, &config.Proxy)
 	more = append(more, asked...)
 	apart, later := s.share(ctx, t, config.Proxy.Table) // before a request is counted
@@ -102,7 +102,7 @@ func (s *Source) serve(ctx context.Context, t *target) (again time.Time) {
 	closed, err := s.options.Apply(config)
 	s.survival.applying = false
 	if err != nil {
-		s.rejected = &revision.Rejected{Generation: t.generation, Reason: slipwayv1alpha1.ReasonInvalid, Message: err.Error()}
+		s.rejected = &document.Rejected{Generation: t.generation, Reason: slipwayv1alpha1.ReasonInvalid, Message: err.Error()}
 		s.publish(s.told.Problems)
 		return again
 	}
@@ -120,15 +120,15 @@ func (s *Source) serve(ctx context.Context, t *target) (again time.Time) {
 
 // missingKeys lists the routes that refuse all requests because there are no public keys to
 // check tokens.
-func (s *Source) missingKeys(served *table.Table) []revision.Problem {
+func (s *Source) missingKeys(served *table.Table) []document.Problem {
 	if s.options.MissingKeys == nil {
 		return nil
 	}
 	missing := s.options.MissingKeys()
-	var problems []revision.Problem
+	var problems []document.Problem
 	for _, route := range served.Routes {
 		if route.Auth != nil && route.Auth.OIDC != nil && missing[table.ProviderAddress(route.Auth.OIDC.Issuer)] {
-			problems = append(problems, revision.Problem{
+			problems = append(problems, document.Problem{
 				Route: route.Index, Name: route.Name, Field: fmt.Sprintf("spec.routes[%d]", route.Index),
 				Reason:  slipwayv1alpha1.ReasonProviderNotFetched,
 				Message: fmt.Sprintf("auth.oidc.issuer: what the provider publishes at %s could not be fetched or used yet", table.ProviderAddress(route.Auth.OIDC.Issuer)),
@@ -138,7 +138,7 @@ func (s *Source) missingKeys(served *table.Table) []revision.Problem {
 		if route.Auth == nil || route.Auth.JWT == nil || !missing[route.Auth.JWT.JWKSURL] {
 			continue
 		}
-		problems = append(problems, revision.Problem{
+		problems = append(problems, document.Problem{
 			Route: route.Index, Name: route.Name, Field: fmt.Sprintf("spec.routes[%d]", route.Index),
 			Reason:  slipwayv1alpha1.ReasonKeysNotFetched,
 			Message: fmt.Sprintf("auth.jwt.jwksURL: no public keys could be fetched from %s yet", route.Auth.JWT.JWKSURL),
@@ -165,10 +165,10 @@ func (s *Source) backends(named map[string]bool) map[string]table.Service {
 }
 
 // publish publishes what is served.
-func (s *Source) publish(problems []revision.Problem) {
-	document := revision.Document{Rejected: s.rejected, Problems: problems, View: s.view}
+func (s *Source) publish(problems []document.Problem) {
+	doc := document.Document{Rejected: s.rejected, Problems: problems, View: s.view}
 	if s.served != nil {
-		document.UID, document.Generation, document.Routes = s.served.uid, s.served.generation, s.served.digests
+		doc.UID, doc.Generation, doc.Routes = s.served.uid, s.served.generation, s.served.digests
 	}
-	s.tell(document)
+	s.tell(doc)
 }

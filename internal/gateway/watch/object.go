@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
-	"github.com/slipway-dev/slipway/internal/gateway/routes"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 )
 
 // object is an APIGateway, or an object of the Gateway API. Its spec is parsed only if it is
@@ -82,7 +82,7 @@ type target struct {
 	// believesEverybody tells that nobody has said which proxies are to be believed.
 	believesEverybody bool
 
-	names   routes.Names
+	names   apigateway.Names
 	digests []string // of its routes
 }
 
@@ -153,13 +153,13 @@ func (v version) read() (*target, error) {
 	}
 	t.digests = make([]string, len(t.routes))
 	for i := range t.routes {
-		if t.digests[i], err = revision.Digest(&t.routes[i]); err != nil {
+		if t.digests[i], err = document.Digest(&t.routes[i]); err != nil {
 			return nil, fmt.Errorf("spec.routes[%d]: %w", i, err)
 		}
 	}
-	t.clients, t.behindProxy, t.believesEverybody = spec.ClientCertificates, routes.BehindProxy(spec.Expose), routes.BelievesEverybody(spec)
-	spec.TrustedProxies = routes.TrustedProxies(spec)
-	t.names = routes.NamesOf(&slipwayv1alpha1.APIGatewaySpec{
+	t.clients, t.behindProxy, t.believesEverybody = spec.ClientCertificates, apigateway.BehindProxy(spec.Expose), apigateway.BelievesEverybody(spec)
+	spec.TrustedProxies = apigateway.TrustedProxies(spec)
+	t.names = apigateway.NamesOf(&slipwayv1alpha1.APIGatewaySpec{
 		Routes: t.routes, BackendPolicies: t.policies, TLS: t.tls, Streams: t.streams, ClientCertificates: t.clients,
 	})
 	t.config, err = proxy.NewConfig(spec)

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"strings"
 
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/text"
 )
 
@@ -27,7 +27,7 @@ const noRoom = "there is no room to say more, because there are too many problem
 
 // listed is a problem that may be told.
 type listed struct {
-	revision.Problem
+	document.Problem
 
 	// stands is for how many problems it stands.
 	stands int
@@ -42,13 +42,13 @@ type listed struct {
 // condition must not be better than it is for what is left out: so the first problem of each
 // route of an APIGateway is always told, and the first with each reason of everything else. An
 // APIGateway has at most 1,000 routes. Routes of the Gateway API are judged by their digests.
-func boundProblems(problems []revision.Problem) []revision.Problem {
+func boundProblems(problems []document.Problem) []document.Problem {
 	list := boundObjects(problems)
 	size, count := tellNeeded(list)
 	size, count = tellRest(list, true, size, count) // a word of each object before more of any
 	tellRest(list, false, size, count)
-	var told []revision.Problem
-	var last *revision.Problem
+	var told []document.Problem
+	var last *document.Problem
 	left := 0
 	for i := range list {
 		one := &list[i]
@@ -59,7 +59,7 @@ func boundProblems(problems []revision.Problem) []revision.Problem {
 		left += one.stands
 		if last == nil {
 			// Its route has a problem before it, so this is no news of the route.
-			last = &revision.Problem{Route: one.Route, Field: "spec", Reason: one.Reason}
+			last = &document.Problem{Route: one.Route, Field: "spec", Reason: one.Reason}
 		}
 	}
 	if last != nil {
@@ -91,8 +91,8 @@ func tellRest(list []listed, first bool, size, count int) (sizeThen, countThen i
 // tellNeeded marks the problems that are told in any case. If they do not fit, some are told
 // without a message. It returns the size and the number of what is told.
 func tellNeeded(list []listed) (size, count int) {
-	short := func(p revision.Problem) revision.Problem {
-		return revision.Problem{Route: p.Route, Field: "spec", Reason: p.Reason, Message: noRoom}
+	short := func(p document.Problem) document.Problem {
+		return document.Problem{Route: p.Route, Field: "spec", Reason: p.Reason, Message: noRoom}
 	}
 	rest := 0 // what the next ones need at the least
 	for i := range list {
@@ -122,15 +122,15 @@ type problemObject struct {
 	name, field string
 }
 
-func objectOf(p revision.Problem) problemObject {
+func objectOf(p document.Problem) problemObject {
 	field, _, _ := strings.Cut(p.Field, ": ") // of a Gateway's objects it is followed by the rule
 	return problemObject{p.Route, p.Name, field}
 }
 
 // boundObjects leaves out what is too much of one object, and too long.
-func boundObjects(problems []revision.Problem) []listed {
+func boundObjects(problems []document.Problem) []listed {
 	var list []listed
-	count, decisive := map[problemObject]int{}, revision.Decisive(problems)
+	count, decisive := map[problemObject]int{}, document.Decisive(problems)
 	left, after := map[problemObject]listed{}, map[problemObject]int{}
 	for i, p := range problems {
 		p.Name, p.Field, p.Message = text.Cut(p.Name, maxName), text.Cut(p.Field, maxName), text.Cut(p.Message, maxMessage)
@@ -140,7 +140,7 @@ func boundObjects(problems []revision.Problem) []listed {
 		if !needed && count[of] > maxOfObject {
 			more, found := left[of]
 			if !found {
-				more.Problem = revision.Problem{Route: p.Route, Name: p.Name, Field: of.field, Reason: p.Reason}
+				more.Problem = document.Problem{Route: p.Route, Name: p.Name, Field: of.field, Reason: p.Reason}
 			}
 			more.stands++
 			left[of] = more
@@ -162,7 +162,7 @@ func boundObjects(problems []revision.Problem) []listed {
 }
 
 // sizeOf is how many bytes of a document a problem takes.
-func sizeOf(p revision.Problem) int {
+func sizeOf(p document.Problem) int {
 	written, err := json.Marshal(p)
 	if err != nil {
 		return maxProblemBytes // there is no room for what cannot be written
@@ -171,8 +171,8 @@ func sizeOf(p revision.Problem) int {
 }
 
 // logProblems logs the problems that were not there before.
-func logProblems(log *slog.Logger, before, now []revision.Problem) {
-	known := make(map[revision.Problem]bool, len(before))
+func logProblems(log *slog.Logger, before, now []document.Problem) {
+	known := make(map[document.Problem]bool, len(before))
 	for _, problem := range before {
 		known[problem] = true
 	}

@@ -12,20 +12,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 )
 
 // problemsOf are so many problems of an object.
-func problemsOf(route int, object, reason, message string, n int) []revision.Problem {
-	var list []revision.Problem
+func problemsOf(route int, object, reason, message string, n int) []document.Problem {
+	var list []document.Problem
 	for i := range n {
-		list = append(list, revision.Problem{Route: route, Name: object, Field: fmt.Sprintf("HTTPRoute %s: rules[%d]", object, i), Reason: reason, Message: message})
+		list = append(list, document.Problem{Route: route, Name: object, Field: fmt.Sprintf("HTTPRoute %s: rules[%d]", object, i), Reason: reason, Message: message})
 	}
 	return list
 }
 
 func TestProblemsOfADocumentAreBounded(t *testing.T) {
-	short := func(list []revision.Problem) []string {
+	short := func(list []document.Problem) []string {
 		var lines []string
 		for _, p := range list {
 			lines = append(lines, fmt.Sprintf("%d %s %s %s %s", p.Route, p.Name, p.Field, p.Reason, p.Message))
@@ -33,22 +33,22 @@ func TestProblemsOfADocumentAreBounded(t *testing.T) {
 		return lines
 	}
 	of := problemsOf
-	for name, tc := range map[string]struct{ in, want []revision.Problem }{
+	for name, tc := range map[string]struct{ in, want []document.Problem }{
 		"none": {},
 		"few":  {in: of(-1, "a/x", "A", "m", 16), want: of(-1, "a/x", "A", "m", 16)},
 		"too many of one object": {
 			in: slices.Concat(of(-1, "a/x", "A", "m", 18), of(-1, "a/y", "A", "m", 1)),
 			want: slices.Concat(of(-1, "a/x", "A", "m", 16),
-				[]revision.Problem{{Route: -1, Name: "a/x", Field: "HTTPRoute a/x", Reason: "A", Message: "there are 2 more problems of it"}}, of(-1, "a/y", "A", "m", 1)),
+				[]document.Problem{{Route: -1, Name: "a/x", Field: "HTTPRoute a/x", Reason: "A", Message: "there are 2 more problems of it"}}, of(-1, "a/y", "A", "m", 1)),
 		},
 		"another reason behind too many of one object": {
 			in: slices.Concat(of(-1, "a/x", "A", "m", 17), of(-1, "a/x", "B", "m", 2)),
 			want: slices.Concat(of(-1, "a/x", "A", "m", 16), of(-1, "a/x", "B", "m", 1),
-				[]revision.Problem{{Route: -1, Name: "a/x", Field: "HTTPRoute a/x", Reason: "A", Message: "there are 2 more problems of it"}}),
+				[]document.Problem{{Route: -1, Name: "a/x", Field: "HTTPRoute a/x", Reason: "A", Message: "there are 2 more problems of it"}}),
 		},
 		"too long": {
-			in:   []revision.Problem{{Route: 1, Reason: "A", Message: strings.Repeat("x", maxMessage+1)}},
-			want: []revision.Problem{{Route: 1, Reason: "A", Message: strings.Repeat("x", maxMessage-3) + "..."}},
+			in:   []document.Problem{{Route: 1, Reason: "A", Message: strings.Repeat("x", maxMessage+1)}},
+			want: []document.Problem{{Route: 1, Reason: "A", Message: strings.Repeat("x", maxMessage-3) + "..."}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestProblemsOfADocumentAreBounded(t *testing.T) {
 
 // What is left out must not make a condition better than it is.
 func TestWhatConditionsAreMadeFromIsAlwaysTold(t *testing.T) {
-	var in []revision.Problem
+	var in []document.Problem
 	for object := range 2000 {
 		in = append(in, problemsOf(-1, fmt.Sprintf("a/x%d", object), "A", "m", 20)...)
 	}
@@ -160,10 +160,10 @@ func TestATenantWithManyProblemsLeavesRoomForOthers(t *testing.T) {
 	if n := len(got.Problems); n != 20*(maxOfObject+1)+1 || len(written) > maxProblemBytes {
 		t.Errorf("%d problems, %d bytes", n, len(written))
 	}
-	if !slices.ContainsFunc(got.Problems, func(p revision.Problem) bool { return p.Name == "b/bad" }) {
+	if !slices.ContainsFunc(got.Problems, func(p document.Problem) bool { return p.Name == "b/bad" }) {
 		t.Error("the problem of the other tenant is not told")
 	}
-	if !slices.Contains(got.Routes, revision.RouteDigest("b/good", 1)) {
+	if !slices.Contains(got.Routes, document.RouteDigest("b/good", 1)) {
 		t.Errorf("the route of the other tenant is not told: %q", got.Routes)
 	}
 }
@@ -202,10 +202,10 @@ func TestOnlyNewProblemsAreLogged(t *testing.T) {
 	var out bytes.Buffer
 	f := newFixture(t)
 	f.log = slog.New(slog.NewTextHandler(&out, nil))
-	says := func(wantLines int, wantMore string, problems ...revision.Problem) {
+	says := func(wantLines int, wantMore string, problems ...document.Problem) {
 		t.Helper()
 		out.Reset()
-		f.tell(revision.Document{Problems: problems})
+		f.tell(document.Document{Problems: problems})
 		if got := strings.Count(out.String(), "not served as it is written"); got != wantLines || !strings.Contains(out.String(), wantMore) {
 			t.Errorf("%d lines, want %d:\n%.2000s", got, wantLines, out.String())
 		}

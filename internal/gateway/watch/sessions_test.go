@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
 )
 
 const stickyRoute = `{name: sticky, backendService: {name: app, port: 80}, sessionAffinity: {cookie: {}}}`
@@ -66,7 +66,7 @@ func TestTheKeyOfSessionsOfAGateway(t *testing.T) {
 	f.attach("a", "p", 1, `{targetRefs: [{kind: HTTPRoute, name: one}], defaults: {sessionAffinity: {cookie: {}}}}`)
 	key := func(secret []byte) []byte {
 		t.Helper()
-		object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "edge-certificates"}, Data: map[string][]byte{borrowed.SessionsKey: secret}}
+		object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "edge-certificates"}, Data: map[string][]byte{copied.SessionsKey: secret}}
 		f.must(f.secrets.watched["edge-certificates"].store.Replace([]any{object}, ""))
 		f.look(t.Context())
 		if f.only().Affinity == nil {

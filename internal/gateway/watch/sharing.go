@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
 	"github.com/slipway-dev/slipway/internal/gateway/quota"
 	"github.com/slipway-dev/slipway/internal/gateway/quota/peers"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
 )
 
 // Sharing counts requests for all replicas together. peers.Shared does.
@@ -33,7 +33,7 @@ const partOfLimit = "rateLimit.count: each replica allows its part of the limit 
 
 // share connects the replicas if the target needs that. The replicas are the endpoints of the
 // Service that leads to the gateway itself. It returns the routes whose limits are not shared.
-func (s *Source) share(ctx context.Context, t *target, served *table.Table) (problems []revision.Problem, again time.Time) {
+func (s *Source) share(ctx context.Context, t *target, served *table.Table) (problems []document.Problem, again time.Time) {
 	if s.options.Shared == nil {
 		return nil, time.Time{}
 	}
@@ -51,7 +51,7 @@ func (s *Source) share(ctx context.Context, t *target, served *table.Table) (pro
 		if route.RateLimit == nil || !route.RateLimit.Shared {
 			continue
 		}
-		problems = append(problems, revision.Problem{
+		problems = append(problems, document.Problem{
 			Route: route.Index, Name: route.Name, Field: fmt.Sprintf("spec.routes[%d]", route.Index), Reason: slipwayv1alpha1.ReasonLimitNotShared,
 			Message: partOfLimit + text,
 		})
@@ -76,26 +76,26 @@ func (n *state) asks(something func(*slipwayv1alpha1.GatewayPolicySettings) bool
 
 // own is the Service that leads to the pods of the Gateway. It has no name if that is not known.
 func (s *GatewaySource) own() types.NamespacedName {
-	return types.NamespacedName{Namespace: s.options.Namespace, Name: borrowed.ServiceName(s.options.BorrowedCertificates)}
+	return types.NamespacedName{Namespace: s.options.Namespace, Name: copied.ServiceName(s.options.BorrowedCertificates)}
 }
 
 // share does the same for a Gateway, whose pods have the secret beside the copies. What is wrong is told once: the operator knows for
 // which policies it matters.
-func (s *GatewaySource) share(ctx context.Context, next *state, g *graph.Graph) (problems []revision.Problem, again time.Time) {
+func (s *GatewaySource) share(ctx context.Context, next *state, g *gatewayapi.Graph) (problems []document.Problem, again time.Time) {
 	if s.options.Shared == nil {
 		return nil, time.Time{}
 	}
 	settings := peers.Settings{Wanted: g.SharesLimit()}
 	if settings.Wanted {
 		secret, _ := s.secrets.get(s.options.BorrowedCertificates)
-		settings.Secret, settings.Addresses = secret.data[borrowed.ReplicasKey], s.replicas(next)
+		settings.Secret, settings.Addresses = secret.data[copied.ReplicasKey], s.replicas(next)
 	}
 	again = s.options.Shared.Set(ctx, settings)
 	text, later := s.options.Shared.Trouble()
 	if text == "" {
 		return nil, earliest(again, later)
 	}
-	return []revision.Problem{{
+	return []document.Problem{{
 		Route: -1, Name: s.name().String(), Field: "rateLimit.count", Reason: slipwayv1alpha1.ReasonLimitNotShared, Message: partOfLimit + text,
 	}}, earliest(again, later)
 }

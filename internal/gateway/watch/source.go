@@ -11,9 +11,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
-	"github.com/slipway-dev/slipway/internal/gateway/routes"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -29,7 +29,7 @@ type Options struct {
 	// Log receives what is served and what fails.
 	Log *slog.Logger
 	// Board publishes what is served.
-	Board *revision.Board
+	Board *document.Board
 	// Apply serves a configuration. When it returns, all new requests use it. It returns the ports that could not be opened.
 	Apply func(Config) (closed map[Port]error, err error)
 	// MissingKeys returns the addresses from which no public keys could be fetched yet, for
@@ -41,8 +41,8 @@ type Options struct {
 	Shared Sharing
 	// SharedChanged gets a value when Shared.Trouble may have changed. Optional.
 	SharedChanged <-chan struct{}
-	// Compile makes a table. Nil: routes.Compile.
-	Compile func(routes.Input) (*table.Table, []table.Problem)
+	// Compile makes a table. Nil: apigateway.Compile.
+	Compile func(apigateway.Input) (*table.Table, []table.Problem)
 }
 
 // Config is the configuration of a gateway.
@@ -78,15 +78,15 @@ type Source struct {
 	seen     version // the newest version
 	target   *target // the newest version that could be parsed
 	served   *target // what is served: the target, or an earlier one while the target waits for Secrets
-	rejected *revision.Rejected
-	view     *revision.View // the view when the served data was read
+	rejected *document.Rejected
+	view     *document.View // the view when the served data was read
 }
 
 // New returns a Source.
 func New(options Options) *Source {
 	s := &Source{options: options, follower: newFollower(options.Clock, options.Log, options.Board)}
 	if s.options.Compile == nil {
-		s.options.Compile = routes.Compile
+		s.options.Compile = apigateway.Compile
 	}
 	s.relevant.Store(&map[string]bool{})
 	s.gateways = &store[*object, version]{

@@ -8,13 +8,13 @@ import (
 	"time"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
-	"github.com/slipway-dev/slipway/internal/gateway/routes"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 )
 
 // streamPorts are the ports of the streams that can be served.
-func streamPorts(in *routes.Input) map[Port]bool {
+func streamPorts(in *apigateway.Input) map[Port]bool {
 	ports := map[Port]bool{}
 	for _, l := range in.StreamListeners() {
 		kind := proxy.PortTCP
@@ -28,11 +28,11 @@ func streamPorts(in *routes.Input) map[Port]bool {
 
 // readStreams returns the listeners of streams that end the TLS of clients, with their certificates, and the problems of these. The
 // pairs are those that stay in use. next is when the problems change without a new event, or zero.
-func (k *keyring) readStreams(t *target, in *routes.Input, pairs map[string]keyPair, now time.Time) (listeners []proxy.SecureListener, problems []revision.Problem, next time.Time) {
+func (k *keyring) readStreams(t *target, in *apigateway.Input, pairs map[string]keyPair, now time.Time) (listeners []proxy.SecureListener, problems []document.Problem, next time.Time) {
 	for i := range t.streams {
 		for n, ref := range t.streams[i].CertificateRefs {
 			report := func(reason, message string) {
-				problems = append(problems, revision.Problem{
+				problems = append(problems, document.Problem{
 					Route: -1, Name: ref.Name, Field: fmt.Sprintf("spec.streams[%s].certificateRefs[%d]", t.streams[i].Name, n), Reason: reason, Message: message,
 				})
 			}
@@ -56,7 +56,7 @@ func (k *keyring) readStreams(t *target, in *routes.Input, pairs map[string]keyP
 }
 
 // secureStreams are the listeners of streams that end the TLS of clients, with those certificates that could be read.
-func secureStreams(in *routes.Input, pairs map[string]keyPair) []proxy.SecureListener {
+func secureStreams(in *apigateway.Input, pairs map[string]keyPair) []proxy.SecureListener {
 	var listeners []proxy.SecureListener
 	for _, l := range in.StreamListeners() {
 		if len(l.Certificates) == 0 {
@@ -74,13 +74,13 @@ func secureStreams(in *routes.Input, pairs map[string]keyPair) []proxy.SecureLis
 }
 
 // problemsOfStreamPorts are those of ports that could not be opened.
-func (t *target) problemsOfStreamPorts(closed map[Port]error) []revision.Problem {
-	var list []revision.Problem
+func (t *target) problemsOfStreamPorts(closed map[Port]error) []document.Problem {
+	var list []document.Problem
 	byNumber := func(a, b Port) int { return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Kind, b.Kind)) }
 	for _, port := range slices.SortedFunc(maps.Keys(closed), byNumber) {
 		for i := range t.streams {
 			if t.streams[i].Port == port.Number {
-				list = append(list, revision.Problem{
+				list = append(list, document.Problem{
 					Route: -1, Name: t.streams[i].Name, Field: fmt.Sprintf("spec.streams[%s]", t.streams[i].Name), Reason: slipwayv1alpha1.ReasonPortUnavailable,
 					Message: fmt.Sprintf("port: %d cannot be opened: %v", port.Number, closed[port]),
 				})

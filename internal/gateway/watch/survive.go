@@ -8,7 +8,7 @@ import (
 	"time"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 )
 
 // survival keeps a pod alive when making a table panics. The same objects would end it again after its restart, and all other pods
@@ -44,8 +44,8 @@ func (f *follower) survived(call func() time.Time) (again time.Time, panicked st
 }
 
 // broke says what it means for a generation.
-func broke(generation int64, panicked string) *revision.Rejected {
-	return &revision.Rejected{
+func broke(generation int64, panicked string) *document.Rejected {
+	return &document.Rejected{
 		Generation: generation, Reason: slipwayv1alpha1.ReasonImageIncompatible,
 		Message: "this release of the gateway has a defect and cannot serve the newest objects (" + panicked + "), its log says where",
 	}

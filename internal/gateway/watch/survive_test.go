@@ -9,10 +9,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
-	"github.com/slipway-dev/slipway/internal/gateway/routes"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
 )
 
 // index panics as a defect of the program would.
@@ -24,13 +24,13 @@ const defect = "this release of the gateway has a defect and cannot serve the ne
 func breaking(f *fixture) *bytes.Buffer {
 	log := new(bytes.Buffer)
 	f.log = slog.New(slog.NewTextHandler(log, nil))
-	f.options.Compile = func(in routes.Input) (*table.Table, []table.Problem) {
+	f.options.Compile = func(in apigateway.Input) (*table.Table, []table.Problem) {
 		for i := range in.Routes {
 			if in.Routes[i].Name == "bad" {
 				index(nil)
 			}
 		}
-		return routes.Compile(in)
+		return apigateway.Compile(in)
 	}
 	return log
 }
@@ -46,7 +46,7 @@ func TestATableThatCannotBeMadeLeavesTheLastOne(t *testing.T) {
 	f.spec("u", 2, `routes: [`+app+`, {name: bad, directResponse: {statusCode: 200}}]`)
 	f.safeLook(t.Context())
 	f.says(1)
-	rejected := &revision.Rejected{Generation: 2, Reason: "ImageIncompatible", Message: defect}
+	rejected := &document.Rejected{Generation: 2, Reason: "ImageIncompatible", Message: defect}
 	if diff := cmp.Diff(rejected, f.options.Board.Current().Rejected); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -87,7 +87,7 @@ func TestWithoutATableAPodThatCannotMakeOneServesNone(t *testing.T) {
 
 func TestWhatAPanicSaysIsNotPublished(t *testing.T) {
 	f := newFixture(t)
-	f.options.Compile = func(routes.Input) (*table.Table, []table.Problem) { panic("hunter2") }
+	f.options.Compile = func(apigateway.Input) (*table.Table, []table.Problem) { panic("hunter2") }
 	f.synced()
 	f.spec("u", 1, `routes: [`+hello+`]`)
 	f.safeLook(t.Context())
@@ -113,13 +113,13 @@ func TestAPanicWhileATableIsAppliedEndsThePod(t *testing.T) {
 
 func TestARouteOfOneThatCannotBeServedLeavesThoseOfOthers(t *testing.T) {
 	f := newGatewayFixture(t)
-	f.options.Build = func(in graph.Input) *graph.Graph {
+	f.options.Build = func(in gatewayapi.Input) *gatewayapi.Graph {
 		for _, route := range in.HTTPRoutes {
 			if route.Name == "bad" {
 				index(nil)
 			}
 		}
-		return graph.Build(in)
+		return gatewayapi.Build(in)
 	}
 	f.gateway(1, plainListener)
 	f.synced(routeTo(t, "a", "one", 1))
@@ -133,7 +133,7 @@ func TestARouteOfOneThatCannotBeServedLeavesThoseOfOthers(t *testing.T) {
 	f.must(f.httpRoutes.watched[""].store.Update(routeTo(t, "a", "bad", 1)))
 	f.safeLook(t.Context())
 	after := f.board.Current()
-	rejected := &revision.Rejected{Generation: 1, Reason: "ImageIncompatible", Message: defect}
+	rejected := &document.Rejected{Generation: 1, Reason: "ImageIncompatible", Message: defect}
 	if diff := cmp.Diff(rejected, after.Rejected); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -31,7 +31,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/kit/blocker"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
-	"github.com/slipway-dev/slipway/internal/kit/workload"
+	"github.com/slipway-dev/slipway/internal/workload"
 )
 
 const (

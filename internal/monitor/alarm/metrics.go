@@ -10,7 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/slipway-dev/slipway/internal/kit/metric"
+	"github.com/slipway-dev/slipway/internal/metric"
 	"github.com/slipway-dev/slipway/internal/monitor/notify"
 	"github.com/slipway-dev/slipway/internal/monitor/rule"
 )

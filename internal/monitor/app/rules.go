@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/controller/monitorrule"
 	"github.com/slipway-dev/slipway/internal/monitor/alarm"
 	"github.com/slipway-dev/slipway/internal/monitor/api"
+	"github.com/slipway-dev/slipway/internal/monitor/monitorrule"
 	"github.com/slipway-dev/slipway/internal/monitor/recorder"
 	monitorserver "github.com/slipway-dev/slipway/internal/monitor/server"
 	"github.com/slipway-dev/slipway/internal/monitor/supervisor"

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
 )
 
 // volatile are the fields that differ from run to run: identities, versions, times and
@@ -25,7 +25,7 @@ var volatile = []string{
 var volatileSuffixes = []string{".version", ".data.v"}
 
 // random are the keys there of what the operator has made by chance.
-var random = []string{borrowed.SessionsKey, borrowed.ReplicasKey}
+var random = []string{copied.SessionsKey, copied.ReplicasKey}
 
 // mask removes what differs from run to run.
 func mask(node any, namespace string) {
@@ -67,7 +67,7 @@ func maskText(key, text, namespace string) string {
 			return suffix
 		}
 	}
-	if slices.Contains(random, key) && len(text) == base64.StdEncoding.EncodedLen(borrowed.SecretBytes) {
+	if slices.Contains(random, key) && len(text) == base64.StdEncoding.EncodedLen(copied.SecretBytes) {
 		return "random"
 	}
 	return strings.ReplaceAll(text, namespace, namespaceHere)

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
 )
 
 func TestAnObjectIsCalledTheSameInEveryRun(t *testing.T) {
@@ -95,7 +95,7 @@ func TestWhatTheOperatorHasMadeByChanceIsMasked(t *testing.T) {
 		mask(data, "test-x")
 		return fmt.Sprint(data)
 	}
-	for _, key := range []string{borrowed.SessionsKey, borrowed.ReplicasKey} {
+	for _, key := range []string{copied.SessionsKey, copied.ReplicasKey} {
 		if a, b := masked(key, strings.Repeat("a", 32)), masked(key, strings.Repeat("b", 32)); a != b {
 			t.Errorf("masked are %s and %s", a, b)
 		}

@@ -23,8 +23,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
-	"github.com/slipway-dev/slipway/internal/gateway/routes"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 )
 
 // Gateways simulates the admin ports of gateway pods. Each has a loopback address. It answers
@@ -75,7 +75,7 @@ type reading interface {
 	// versions identify what was read.
 	versions() string
 	// truth is what a gateway would say that has read this just now.
-	truth() (revision.Document, error)
+	truth() (document.Document, error)
 }
 
 // gatewayDocument is what the pods of a gateway say.
@@ -84,7 +84,7 @@ type gatewayDocument struct {
 	seen func() int // nil: it is not known
 
 	mutex sync.Mutex
-	last  revision.Document
+	last  document.Document
 	// known are the versions of what last was made of, and looked is when that was.
 	known  string
 	looked time.Time
@@ -159,7 +159,7 @@ func (g *Gateways) address(pod *corev1.Pod) (string, error) {
 		return "", err
 	}
 	made := &adminPort{ip: host}
-	document, err := g.document(pod)
+	doc, err := g.document(pod)
 	if err != nil {
 		return "", errors.Join(err, listener.Close())
 	}
@@ -171,7 +171,7 @@ func (g *Gateways) address(pod *corev1.Pod) (string, error) {
 			replaced.ServeHTTP(w, r)
 			return
 		}
-		document.answer(w, r)
+		doc.answer(w, r)
 	}))
 	_ = made.server.Listener.Close()
 	made.server.Listener = listener
@@ -193,7 +193,7 @@ func (g *Gateways) document(pod *corev1.Pod) (*gatewayDocument, error) {
 		read = func(ctx context.Context) (reading, error) { return of.read(ctx, g.reader) }
 	}
 	if g.documents[by] == nil {
-		g.documents[by] = &gatewayDocument{read: read, seen: g.Seen, last: revision.Document{Revision: time.Now().UnixMicro()}}
+		g.documents[by] = &gatewayDocument{read: read, seen: g.Seen, last: document.Document{Revision: time.Now().UnixMicro()}}
 	}
 	return g.documents[by], nil
 }
@@ -220,20 +220,20 @@ func (d *gatewayDocument) answer(w http.ResponseWriter, r *http.Request) {
 	held := time.After(30 * time.Second)
 	known := r.URL.Query().Get("wait")
 	for {
-		document, err := d.now(r.Context())
+		doc, err := d.now(r.Context())
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		if known != strconv.FormatInt(document.Revision, 10) {
-			_ = json.NewEncoder(w).Encode(document)
+		if known != strconv.FormatInt(doc.Revision, 10) {
+			_ = json.NewEncoder(w).Encode(doc)
 			return
 		}
 		select {
 		case <-r.Context().Done():
 			return
 		case <-held:
-			_ = json.NewEncoder(w).Encode(document)
+			_ = json.NewEncoder(w).Encode(doc)
 			return
 		case <-tick.C:
 		}
@@ -242,7 +242,7 @@ func (d *gatewayDocument) answer(w http.ResponseWriter, r *http.Request) {
 
 // now is the present document, with a revision that changes with it. Most of the time
 // nothing has changed, and many ask: one look is enough for all of them.
-func (d *gatewayDocument) now(ctx context.Context) (revision.Document, error) {
+func (d *gatewayDocument) now(ctx context.Context) (document.Document, error) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	if time.Since(d.looked) < lookEvery/2 {
@@ -257,18 +257,18 @@ func (d *gatewayDocument) now(ctx context.Context) (revision.Document, error) {
 	}
 	in, err := d.read(ctx)
 	if err != nil {
-		return revision.Document{}, err
+		return document.Document{}, err
 	}
 	if versions := in.versions(); versions != d.known {
-		document, err := in.truth()
+		doc, err := in.truth()
 		if err != nil {
-			return document, err
+			return doc, err
 		}
-		document.Revision = d.last.Revision
-		if !reflect.DeepEqual(document, d.last) {
-			document.Revision++
+		doc.Revision = d.last.Revision
+		if !reflect.DeepEqual(doc, d.last) {
+			doc.Revision++
 		}
-		d.last, d.known = document, versions
+		d.last, d.known = doc, versions
 	}
 	d.looked, d.at = time.Now(), at
 	return d.last, nil
@@ -338,24 +338,24 @@ func (in input) versions() string {
 }
 
 // truth is what a gateway would say that has read its APIGateway just now.
-func (in input) truth() (revision.Document, error) {
-	document := revision.Document{Protocol: revision.Protocol, Version: "test"}
+func (in input) truth() (document.Document, error) {
+	doc := document.Document{Protocol: document.Protocol, Version: "test"}
 	if in.gateway == nil {
-		return document, nil
+		return doc, nil
 	}
 	gateway := &slipwayv1alpha1.APIGateway{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(in.gateway.Object, gateway); err != nil {
-		return document, err
+		return doc, err
 	}
 	services, err := servicesOf(in.services)
 	if err != nil {
-		return document, err
+		return doc, err
 	}
 	secrets, err := contentsOf(in.secrets)
 	if err != nil {
-		return document, err
+		return doc, err
 	}
-	made := routes.Input{
+	made := apigateway.Input{
 		Routes: gateway.Spec.Routes, BackendPolicies: gateway.Spec.BackendPolicies, Streams: gateway.Spec.Streams,
 		Services: services, Secrets: secrets, ConfigMaps: map[string]map[string][]byte{},
 	}
@@ -367,27 +367,27 @@ func (in input) truth() (revision.Document, error) {
 		}
 		made.ConfigMaps[object.GetName()] = of
 	}
-	_, problems := routes.Compile(made)
-	document.UID, document.Generation = gateway.UID, gateway.Generation
-	document.View = &revision.View{Current: true}
+	_, problems := apigateway.Compile(made)
+	doc.UID, doc.Generation = gateway.UID, gateway.Generation
+	doc.View = &document.View{Current: true}
 	for i := range gateway.Spec.Routes {
-		digest, err := revision.Digest(&gateway.Spec.Routes[i])
+		digest, err := document.Digest(&gateway.Spec.Routes[i])
 		if err != nil {
-			return document, err
+			return doc, err
 		}
-		document.Routes = append(document.Routes, digest)
+		doc.Routes = append(doc.Routes, digest)
 	}
 	for _, p := range problems {
 		field := ""
 		if p.Index < 0 {
 			field = fmt.Sprintf("spec.%s[%s]", p.List, p.Route)
 		}
-		document.Problems = append(document.Problems, revision.Problem{Route: p.Index, Name: p.Route, Field: field, Reason: p.Reason, Message: p.Message})
+		doc.Problems = append(doc.Problems, document.Problem{Route: p.Index, Name: p.Route, Field: field, Reason: p.Reason, Message: p.Message})
 	}
 	if gateway.Spec.ClientCertificates != nil {
 		if _, f := made.Clients(gateway.Spec.ClientCertificates); f != nil {
-			document.Problems = append(document.Problems, revision.Problem{Route: -1, Name: "clientCertificates", Field: "spec.clientCertificates", Reason: f.Reason, Message: f.Message})
+			doc.Problems = append(doc.Problems, document.Problem{Route: -1, Name: "clientCertificates", Field: "spec.clientCertificates", Reason: f.Reason, Message: f.Message})
 		}
 	}
-	return document, nil
+	return doc, nil
 }

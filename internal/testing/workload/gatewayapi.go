@@ -19,10 +19,10 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/gateway/settings"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
 )
 
 // gatewayPod is a pod of a Gateway of the Gateway API. It reads HTTPRoutes, TLSRoutes, TCPRoutes, UDPRoutes, GatewayPolicies,
@@ -122,67 +122,67 @@ func typed[T any](objects []unstructured.Unstructured) ([]*T, error) {
 	return made, nil
 }
 
-func (in *gatewayReading) truth() (revision.Document, error) {
-	document := revision.Document{Protocol: revision.Protocol, Version: "test"}
+func (in *gatewayReading) truth() (document.Document, error) {
+	doc := document.Document{Protocol: document.Protocol, Version: "test"}
 	if in.gateway == nil {
-		return document, nil
+		return doc, nil
 	}
 	gateways, err := typed[gatewayv1.Gateway]([]unstructured.Unstructured{*in.gateway})
 	if err != nil {
-		return document, err
+		return doc, err
 	}
 	gateway := gateways[0]
 	secrets, err := typed[corev1.Secret](in.objects["Secret"])
 	if err != nil {
-		return document, err
+		return doc, err
 	}
 	input, certificates, err := in.input(gateway, secrets)
 	if err != nil {
-		return document, err
+		return doc, err
 	}
-	built := graph.Build(input)
-	document.UID, document.Generation = gateway.UID, gateway.Generation
-	document.View = &revision.View{Current: true}
+	built := gatewayapi.Build(input)
+	doc.UID, doc.Generation = gateway.UID, gateway.Generation
+	doc.View = &document.View{Current: true}
 	version := func(name types.NamespacedName) string { return certificates[name].Version }
 	for _, l := range built.Listeners {
 		if !l.Valid {
 			continue
 		}
 		parts := append(l.Parts(version, func(types.NamespacedName) string { return "" }), in.of.settings.Arguments()...)
-		document.Listeners = append(document.Listeners, revision.ServedListener{
-			Name: string(l.Name), Digest: revision.ListenerDigest(l.Port, l.Secure(), l.Hostname, parts),
+		doc.Listeners = append(doc.Listeners, document.ServedListener{
+			Name: string(l.Name), Digest: document.ListenerDigest(l.Port, l.Secure(), l.Hostname, parts),
 		})
 	}
-	ruled := map[*graph.Route]bool{}
+	ruled := map[*gatewayapi.Route]bool{}
 	for _, rule := range built.Rules {
 		ruled[rule.Route] = true
 	}
 	for _, route := range built.Routes {
-		if ruled[route] && slices.ContainsFunc(route.Parents, (*graph.Parent).Accepted) {
-			document.Routes = append(document.Routes, revision.RouteDigest(route.UID, route.Generation))
+		if ruled[route] && slices.ContainsFunc(route.Parents, (*gatewayapi.Parent).Accepted) {
+			doc.Routes = append(doc.Routes, document.RouteDigest(route.UID, route.Generation))
 		}
 	}
 	for _, policy := range built.GatewayPolicies {
 		if policy.Served {
-			document.Routes = append(document.Routes, policy.Digest(func(name types.NamespacedName) string {
+			doc.Routes = append(doc.Routes, policy.Digest(func(name types.NamespacedName) string {
 				return in.of.credentials(secrets, name).Version
 			}))
 		}
 	}
-	return document, nil
+	return doc, nil
 }
 
 // input is what the graph is built of, and the certificates among it.
-func (in *gatewayReading) input(gateway *gatewayv1.Gateway, secrets []*corev1.Secret) (graph.Input, map[types.NamespacedName]borrowed.Certificate, error) {
-	made := graph.Input{
+func (in *gatewayReading) input(gateway *gatewayv1.Gateway, secrets []*corev1.Secret) (gatewayapi.Input, map[types.NamespacedName]copied.Certificate, error) {
+	made := gatewayapi.Input{
 		Gateway: gateway, ReservedPorts: desired.ReservedPorts(),
-		Namespaces: map[string]map[string]string{}, Services: map[types.NamespacedName]graph.Service{}, Secrets: map[types.NamespacedName]graph.Secret{},
+		Namespaces: map[string]map[string]string{}, Services: map[types.NamespacedName]gatewayapi.Service{}, Secrets: map[types.NamespacedName]gatewayapi.Secret{},
 	}
 	services, err := typed[corev1.Service](in.objects["Service"])
 	if err := errors.Join(err, in.addRoutes(&made)); err != nil {
 		return made, nil, err
 	}
-	made.Authentication = graph.Authenticate(made.GatewayPolicies, func(name types.NamespacedName) (map[string][]byte, bool) {
+	made.Authentication = gatewayapi.Authenticate(made.GatewayPolicies, func(name types.NamespacedName) (map[string][]byte, bool) {
 		found := in.of.credentials(secrets, name)
 		return found.Data, found.Version != ""
 	})
@@ -190,32 +190,32 @@ func (in *gatewayReading) input(gateway *gatewayv1.Gateway, secrets []*corev1.Se
 		made.Namespaces[namespace] = map[string]string{corev1.LabelMetadataName: namespace}
 	}
 	for _, service := range services {
-		of := graph.Service{External: service.Spec.Type == corev1.ServiceTypeExternalName, Ports: map[int32]graph.Port{}, UDP: map[int32]graph.Port{}}
+		of := gatewayapi.Service{External: service.Spec.Type == corev1.ServiceTypeExternalName, Ports: map[int32]gatewayapi.Port{}, UDP: map[int32]gatewayapi.Port{}}
 		for _, port := range service.Spec.Ports {
 			ports := of.Ports
 			if port.Protocol == corev1.ProtocolUDP {
 				ports = of.UDP
 			}
-			ports[port.Port] = graph.Port{Name: port.Name}
+			ports[port.Port] = gatewayapi.Port{Name: port.Name}
 		}
 		made.Services[client.ObjectKeyFromObject(service)] = of
 	}
-	certificates := map[types.NamespacedName]borrowed.Certificate{}
-	for _, name := range graph.Certificates(gateway) {
+	certificates := map[types.NamespacedName]copied.Certificate{}
+	for _, name := range gatewayapi.Certificates(gateway) {
 		certificate, found := in.of.certificate(secrets, name)
 		if !found {
 			continue
 		}
-		certificates[name], made.Secrets[name] = certificate, graph.Secret{}
+		certificates[name], made.Secrets[name] = certificate, gatewayapi.Secret{}
 		if _, err := tls.X509KeyPair(certificate.Certificate, certificate.PrivateKey); err != nil {
-			made.Secrets[name] = graph.Secret{Problem: err.Error()}
+			made.Secrets[name] = gatewayapi.Secret{Problem: err.Error()}
 		}
 	}
 	return made, certificates, nil
 }
 
 // addRoutes adds routes, the policies that may be for them, and grants.
-func (in *gatewayReading) addRoutes(to *graph.Input) error {
+func (in *gatewayReading) addRoutes(to *gatewayapi.Input) error {
 	var errs [6]error
 	to.HTTPRoutes, errs[0] = typed[gatewayv1.HTTPRoute](in.objects["HTTPRoute"])
 	to.TLSRoutes, errs[1] = typed[gatewayv1.TLSRoute](in.objects["TLSRoute"])
@@ -227,32 +227,32 @@ func (in *gatewayReading) addRoutes(to *graph.Input) error {
 }
 
 // credentials returns what a policy's Secret holds, or its copy. The version is empty if there is none.
-func (p *gatewayPod) credentials(secrets []*corev1.Secret, name types.NamespacedName) borrowed.Credentials {
+func (p *gatewayPod) credentials(secrets []*corev1.Secret, name types.NamespacedName) copied.Credentials {
 	own := name.Namespace == p.gateway.Namespace
 	for _, secret := range secrets {
 		switch {
 		case own && secret.Name == name.Name:
-			return borrowed.Credentials{Data: secret.Data, Version: secret.ResourceVersion}
+			return copied.Credentials{Data: secret.Data, Version: secret.ResourceVersion}
 		case !own && secret.Name == p.copies:
-			found, _ := borrowed.FindCredentials(secret, name)
+			found, _ := copied.FindCredentials(secret, name)
 			return found
 		}
 	}
-	return borrowed.Credentials{}
+	return copied.Credentials{}
 }
 
 // certificate returns what a Secret has, or its copy if it is in another namespace, which the pod may not read.
-func (p *gatewayPod) certificate(secrets []*corev1.Secret, name types.NamespacedName) (borrowed.Certificate, bool) {
+func (p *gatewayPod) certificate(secrets []*corev1.Secret, name types.NamespacedName) (copied.Certificate, bool) {
 	own := name.Namespace == p.gateway.Namespace
 	for _, secret := range secrets {
 		switch {
 		case own && secret.Name == name.Name:
-			return borrowed.Certificate{
+			return copied.Certificate{
 				Certificate: secret.Data[corev1.TLSCertKey], PrivateKey: secret.Data[corev1.TLSPrivateKeyKey], Version: secret.ResourceVersion,
 			}, true
 		case !own && secret.Name == p.copies:
-			return borrowed.Find(secret, name)
+			return copied.Find(secret, name)
 		}
 	}
-	return borrowed.Certificate{}, false
+	return copied.Certificate{}, false
 }

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/slipway-dev/slipway/internal/gateway/revision"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 	"github.com/slipway-dev/slipway/internal/testing/workload"
 )
@@ -49,10 +49,10 @@ func TestPodsOfAGatewaySayWhatTheyServe(t *testing.T) {
 	s.rollOut()
 
 	said := s.said(gateways)
-	want := revision.Document{
-		Protocol: revision.Protocol, Version: "test", Revision: said.Revision, UID: gateway.UID, Generation: 1, View: &revision.View{Current: true},
-		Listeners: []revision.ServedListener{{Name: "web", Digest: revision.ListenerDigest(80, false, "", []string{"--access-log-sample-percent=7"})}},
-		Routes:    []string{revision.RouteDigest(route.UID, 1)},
+	want := document.Document{
+		Protocol: document.Protocol, Version: "test", Revision: said.Revision, UID: gateway.UID, Generation: 1, View: &document.View{Current: true},
+		Listeners: []document.ServedListener{{Name: "web", Digest: document.ListenerDigest(80, false, "", []string{"--access-log-sample-percent=7"})}},
+		Routes:    []string{document.RouteDigest(route.UID, 1)},
 	}
 	if diff := cmp.Diff(want, said); diff != "" {
 		t.Errorf("they say (-want +got):\n%s", diff)
@@ -93,14 +93,14 @@ func (s *stage) gatewayDeployment(args ...string) *appsv1.Deployment {
 }
 
 // said is what the only pod says.
-func (s *stage) said(gateways *workload.Gateways) revision.Document {
+func (s *stage) said(gateways *workload.Gateways) document.Document {
 	s.Helper()
 	pods := &corev1.PodList{}
 	s.must(env.Client.List(s.Context(), pods, client.InNamespace(s.namespace)))
 	if len(pods.Items) != 1 {
 		s.Fatalf("there are %d pods", len(pods.Items))
 	}
-	url := fmt.Sprintf("http://%s:%d%s", pods.Items[0].Status.PodIP, gateways.Port, revision.Path)
+	url := fmt.Sprintf("http://%s:%d%s", pods.Items[0].Status.PodIP, gateways.Port, document.Path)
 	request, err := http.NewRequestWithContext(s.Context(), http.MethodGet, url, nil)
 	s.must(err)
 	response, err := http.DefaultClient.Do(request)
@@ -108,11 +108,11 @@ func (s *stage) said(gateways *workload.Gateways) revision.Document {
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
 	s.must(err)
-	var document revision.Document
-	if err := json.Unmarshal(body, &document); err != nil {
+	var doc document.Document
+	if err := json.Unmarshal(body, &doc); err != nil {
 		s.Fatalf("%v: %s", err, body)
 	}
-	return document
+	return doc
 }
 
 func TestAServiceThatWaitsForALoadBalancerGetsAnAddress(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/controller/dataplane"
 	"github.com/slipway-dev/slipway/internal/gateway/quota"
-	"github.com/slipway-dev/slipway/internal/kit/children/dataplane"
 )
 
 // ServiceAccount is who the gateway pods are.

@@ -10,7 +10,7 @@ import (
 	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/gateway/routes"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
 )
 
 // Service makes the gateway pods reachable under one name, and from outside the cluster
@@ -59,7 +59,7 @@ func servicePort(name string, port int32, nodePort *int32) *corev1ac.ServicePort
 func streamPorts(gateway *slipwayv1alpha1.APIGateway) []*corev1ac.ServicePortApplyConfiguration {
 	var ports []*corev1ac.ServicePortApplyConfiguration
 	seen := map[int32]bool{}
-	for i, f := range routes.StreamFaults(gateway.Spec.Streams) {
+	for i, f := range apigateway.StreamFaults(gateway.Spec.Streams) {
 		stream := &gateway.Spec.Streams[i]
 		if f != nil || seen[stream.Port] {
 			continue

@@ -7,8 +7,8 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/kit/children"
-	"github.com/slipway-dev/slipway/internal/kit/children/dataplane"
+	"github.com/slipway-dev/slipway/internal/children"
+	"github.com/slipway-dev/slipway/internal/controller/dataplane"
 )
 
 // ProgressDeadlineSeconds is how long a rollout may go without progress before status

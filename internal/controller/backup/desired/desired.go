@@ -13,8 +13,8 @@ import (
 	batchv1ac "k8s.io/client-go/applyconfigurations/batch/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/kit/children"
-	"github.com/slipway-dev/slipway/internal/mover"
+	"github.com/slipway-dev/slipway/internal/backup/mover"
+	"github.com/slipway-dev/slipway/internal/children"
 	"github.com/slipway-dev/slipway/internal/schedule"
 	slipwayac "github.com/slipway-dev/slipway/pkg/client/applyconfiguration/api/v1alpha1"
 )

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/backup/mover"
 	"github.com/slipway-dev/slipway/internal/controller/backup/desired"
-	"github.com/slipway-dev/slipway/internal/mover"
 	"github.com/slipway-dev/slipway/internal/testing/golden"
 )
 

@@ -8,8 +8,8 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/kit/children"
-	"github.com/slipway-dev/slipway/internal/volumesnapshot"
+	"github.com/slipway-dev/slipway/internal/backup/volumesnapshot"
+	"github.com/slipway-dev/slipway/internal/children"
 )
 
 const (

@@ -11,10 +11,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/backup/mover"
+	"github.com/slipway-dev/slipway/internal/backup/volumesnapshot"
 	"github.com/slipway-dev/slipway/internal/controller/backuprun/desired"
-	"github.com/slipway-dev/slipway/internal/mover"
 	"github.com/slipway-dev/slipway/internal/testing/golden"
-	"github.com/slipway-dev/slipway/internal/volumesnapshot"
 )
 
 // stagingInput is what a case of testdata/staging says.

@@ -15,8 +15,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/kit/children"
-	"github.com/slipway-dev/slipway/internal/kit/children/dataplane"
+	"github.com/slipway-dev/slipway/internal/children"
+	"github.com/slipway-dev/slipway/internal/controller/dataplane"
 )
 
 // many stands for any number of pods: whoever scales the Deployment needs the budget.

@@ -15,10 +15,10 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/children"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
 	"github.com/slipway-dev/slipway/internal/gateway/quota"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
-	"github.com/slipway-dev/slipway/internal/kit/children"
 )
 
 // Kind is the kind that owns everything built here.
@@ -52,7 +52,7 @@ type Inputs struct {
 	// Parameters are those of the Gateway.
 	Parameters slipwayv1alpha1.GatewayParametersSpec
 	// Listeners are those of the Gateway. Only valid ones have a port.
-	Listeners []*graph.Listener
+	Listeners []*gatewayapi.Listener
 	// Secrets are those whose certificates are shown, and those that say whom policies let in.
 	Secrets []types.NamespacedName
 	// Current is the Deployment as it is, or nil.
@@ -76,7 +76,7 @@ func Name(gateway *gatewayv1.Gateway) string {
 }
 
 // CopiesName returns the name of the Secret with the certificates of other namespaces.
-func CopiesName(gateway *gatewayv1.Gateway) string { return borrowed.SecretName(Name(gateway)) }
+func CopiesName(gateway *gatewayv1.Gateway) string { return copied.SecretName(Name(gateway)) }
 
 // LabelValue is the value of the label with the name of a Gateway, by which its pods are found: the name, or something like it
 // with a hash where that is too long.
@@ -127,7 +127,7 @@ type port struct {
 
 // ports are those of the valid listeners with the protocol of each, in order. Where listeners of two protocols share a port, it
 // is called after HTTPS.
-func ports(listeners []*graph.Listener) ([]port, map[port]gatewayv1.ProtocolType) {
+func ports(listeners []*gatewayapi.Listener) ([]port, map[port]gatewayv1.ProtocolType) {
 	protocols := map[port]gatewayv1.ProtocolType{}
 	for _, l := range listeners {
 		at := port{l.Port, corev1.ProtocolTCP}

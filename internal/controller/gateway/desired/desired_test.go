@@ -15,8 +15,8 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/borrowed"
-	"github.com/slipway-dev/slipway/internal/gatewayapi/graph"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
+	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
 	"github.com/slipway-dev/slipway/internal/testing/golden"
 )
 
@@ -50,16 +50,16 @@ func read(t *testing.T, path string) (*gatewayv1.Gateway, slipwayv1alpha1.Gatewa
 
 // inputs are those of a Gateway whose Secrets all exist, those of other namespaces without a grant.
 func inputs(gateway *gatewayv1.Gateway) desired.Inputs {
-	secrets := map[types.NamespacedName]graph.Secret{}
+	secrets := map[types.NamespacedName]gatewayapi.Secret{}
 	for _, l := range gateway.Spec.Listeners {
 		if l.TLS == nil {
 			continue
 		}
 		for _, ref := range l.TLS.CertificateRefs {
-			secrets[types.NamespacedName{Namespace: gateway.Namespace, Name: string(ref.Name)}] = graph.Secret{}
+			secrets[types.NamespacedName{Namespace: gateway.Namespace, Name: string(ref.Name)}] = gatewayapi.Secret{}
 		}
 	}
-	built := graph.Build(graph.Input{Gateway: gateway, Secrets: secrets, ReservedPorts: desired.ReservedPorts()})
+	built := gatewayapi.Build(gatewayapi.Input{Gateway: gateway, Secrets: secrets, ReservedPorts: desired.ReservedPorts()})
 	return desired.Inputs{Gateway: gateway, Image: "slipway-gateway:1", ServiceType: corev1.ServiceTypeLoadBalancer, Listeners: built.Listeners, Secrets: built.Certificates()}
 }
 
@@ -67,7 +67,7 @@ func inputs(gateway *gatewayv1.Gateway) desired.Inputs {
 func render(t *testing.T, in desired.Inputs) string {
 	t.Helper()
 	data := map[string][]byte{}
-	borrowed.Put(data, types.NamespacedName{Namespace: "other", Name: "web"}, borrowed.Certificate{Certificate: []byte("c"), PrivateKey: []byte("k"), Version: "7"})
+	copied.Put(data, types.NamespacedName{Namespace: "other", Name: "web"}, copied.Certificate{Certificate: []byte("c"), PrivateKey: []byte("k"), Version: "7"})
 	objects := []any{
 		desired.ServiceAccount(in), desired.Role(in), desired.RoleBinding(in), desired.Deployment(in), desired.Service(in),
 		desired.HorizontalPodAutoscaler(in), desired.PodDisruptionBudget(in), desired.Copies(in.Gateway, data),

@@ -8,7 +8,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/kit/children"
+	"github.com/slipway-dev/slipway/internal/children"
 )
 
 // PodTemplate is what pods are made from.

@@ -1,0 +1,222 @@
+package apigateway
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/token"
+	"golang.org/x/crypto/bcrypt"
+)
+
+const (
+	// maxCredentials is how many keys or passwords of a client are valid at the same time:
+	// the current one and its replacement.
+	maxCredentials = 2
+
+	defaultKeyHeader = "X-Api-Key"
+)
+
+// addAuth adds auth, with the contents of its Secret. Messages name Secrets, clients and
+// users, but never the stored values.
+func (c *compiler) addAuth(rule *table.Rule, spec *slipwayv1alpha1.Route) *table.Fault {
+	if spec.Auth == nil {
+		return nil
+	}
+	// Equal fields refer to the same Secret, keys and users.
+	auth, f := &table.Auth{ID: describe(spec.Auth)}, (*table.Fault)(nil)
+	in := spec.Auth
+	ways := 0
+	for _, is := range []bool{in.APIKey != nil, in.Basic != nil, in.JWT != nil, in.External != nil, in.OIDC != nil} {
+		if is {
+			ways++
+		}
+	}
+	switch {
+	case ways != 1:
+		f = invalid("auth: exactly one of apiKey, basic, jwt, external and oidc must be set")
+	case in.APIKey != nil:
+		auth.APIKey, f = c.newAPIKey(in.APIKey)
+	case in.Basic != nil:
+		auth.Basic, f = c.newBasic(in.Basic)
+	case in.JWT != nil:
+		auth.JWT, f = c.newJWT(in.JWT)
+	case in.OIDC != nil:
+		auth.OIDC, f = c.newOIDC(in.OIDC)
+	default:
+		auth.External, f = newExternal(in.External)
+	}
+	rule.Auth = auth
+	return f
+}
+
+// defaultExternalTimeout is how long a Service may take to answer.
+const defaultExternalTimeout = 5 * time.Second
+
+func newExternal(in *slipwayv1alpha1.ExternalAuth) (*table.External, *table.Fault) {
+	timeout, f := parseDuration("auth.external.timeout", in.Timeout, defaultExternalTimeout)
+	if f != nil {
+		return nil, f
+	}
+	external := &table.External{
+		Ref:  table.BackendRef{Service: string(in.BackendService.Name), Port: in.BackendService.Port, Field: "auth.external.backendService"},
+		Path: cmp.Or(string(in.Path), "/"), RequestHeaders: words(in.RequestHeaders), BackendHeaders: words(in.BackendHeaders),
+		IdentityHeader: string(in.IdentityHeader), Timeout: timeout,
+	}
+	if len(external.RequestHeaders) == 0 {
+		external.RequestHeaders = []string{"Authorization", "Cookie"}
+	}
+	if in.Body != nil {
+		if external.MaxBody = int64(in.Body.MaxBytes); external.MaxBody < 1 {
+			return nil, invalid("auth.external.body.maxBytes: %d is less than 1", external.MaxBody)
+		}
+	}
+	switch in.Protocol {
+	case "", slipwayv1alpha1.ExternalAuthHTTP:
+	case slipwayv1alpha1.ExternalAuthGRPC:
+		external.GRPC = true
+	default:
+		return nil, invalid("auth.external.protocol: %q is neither HTTP nor GRPC", in.Protocol)
+	}
+	switch in.OnFailure {
+	case "", slipwayv1alpha1.AuthFailureRefuse:
+	case slipwayv1alpha1.AuthFailureLetIn:
+		external.LetIn = true
+	default:
+		return nil, invalid("auth.external.onFailure: %q is neither Refuse nor LetIn", in.OnFailure)
+	}
+	return external, nil
+}
+
+func (c *compiler) newAPIKey(in *slipwayv1alpha1.APIKeyAuth) (*table.APIKey, *table.Fault) {
+	auth := &table.APIKey{
+		Header: string(in.Header), QueryParam: in.QueryParam, ClientHeader: string(in.ClientHeader),
+		Clients: map[[sha256.Size]byte]string{},
+	}
+	if auth.Header == "" && auth.QueryParam == "" {
+		auth.Header = defaultKeyHeader
+	}
+	secret := in.SecretRef.Name
+	f := c.credentials("auth.apiKey.secretRef", secret, func(client, line string) *table.Fault {
+		encoded, isHash := strings.CutPrefix(line, "sha256:")
+		hash, err := hex.DecodeString(encoded)
+		if !isHash || err != nil || len(hash) != sha256.Size {
+			return invalidSecret("auth.apiKey.secretRef", secret, client, "every line must be sha256: and the 64 hexadecimal digits of a key's SHA-256")
+		}
+		if other, taken := auth.Clients[[sha256.Size]byte(hash)]; taken && other != client {
+			return invalidSecret("auth.apiKey.secretRef", secret, client, fmt.Sprintf("it has the same API key as %q", other))
+		}
+		auth.Clients[[sha256.Size]byte(hash)] = client
+		return nil
+	})
+	return auth, f
+}
+
+func (c *compiler) newBasic(in *slipwayv1alpha1.BasicAuth) (*table.Basic, *table.Fault) {
+	auth := &table.Basic{Realm: in.Realm, UserHeader: string(in.UserHeader), Users: map[string][][]byte{}}
+	secret := in.SecretRef.Name
+	f := c.credentials("auth.basic.secretRef", secret, func(user, line string) *table.Fault {
+		if !isBcrypt(line) {
+			return invalidSecret("auth.basic.secretRef", secret, user,
+				fmt.Sprintf("every line must be a bcrypt hash, which begins with $2y$, $2b$ or $2a$, of a cost from %d to %d", minCost, maxCost))
+		}
+		auth.Users[user] = append(auth.Users[user], []byte(line))
+		return nil
+	})
+	return auth, f
+}
+
+// These are the accepted costs of bcrypt hashes. Each step doubles the time of a
+// comparison. The highest accepted cost takes some seconds; cost 31, the highest that
+// exists, would take days.
+const (
+	minCost = bcrypt.MinCost
+	maxCost = 15
+)
+
+// isBcrypt reports whether a line is a bcrypt hash ($2y$10$ and 53 characters) with an
+// accepted cost.
+func isBcrypt(line string) bool {
+	if len(line) != 60 || !slices.Contains([]string{"$2a$", "$2b$", "$2y$"}, line[:4]) {
+		return false
+	}
+	cost, err := bcrypt.Cost([]byte(line))
+	return err == nil && cost >= minCost && cost <= maxCost
+}
+
+// credentials reads a Secret with one or two hashes of keys or passwords for each client or
+// user.
+func (c *compiler) credentials(field, secret string, add func(name, line string) *table.Fault) *table.Fault {
+	data, f := c.secret(field, secret)
+	if f != nil {
+		return f
+	}
+	if len(data) == 0 {
+		return &table.Fault{Reason: slipwayv1alpha1.ReasonInvalidSecret, Message: fmt.Sprintf("%s: Secret %q is empty", field, secret)}
+	}
+	for _, name := range slices.Sorted(maps.Keys(data)) {
+		lines := strings.Fields(string(data[name]))
+		if len(lines) == 0 || len(lines) > maxCredentials {
+			return invalidSecret(field, secret, name, "it must have one or two lines")
+		}
+		for _, line := range lines {
+			if f := add(name, line); f != nil {
+				return f
+			}
+		}
+	}
+	return nil
+}
+
+func (c *compiler) secret(field, name string) (map[string][]byte, *table.Fault) {
+	data, found := c.in.Secrets[name]
+	if !found {
+		return nil, &table.Fault{Reason: slipwayv1alpha1.ReasonSecretNotFound, Message: fmt.Sprintf("%s: Secret %q %s", field, name, c.in.WhyMissing(name))}
+	}
+	return data, nil
+}
+
+func invalidSecret(field, secret, key, why string) *table.Fault {
+	return &table.Fault{Reason: slipwayv1alpha1.ReasonInvalidSecret, Message: fmt.Sprintf("%s: key %q of Secret %q cannot be used: %s", field, key, secret, why)}
+}
+
+func (c *compiler) newJWT(in *slipwayv1alpha1.JWTAuth) (*table.JWT, *table.Fault) {
+	auth := &table.JWT{Issuer: in.Issuer, Audiences: slices.Clone(in.Audiences), JWKSURL: in.JWKSURL}
+	for _, claim := range in.ClaimsToHeaders {
+		auth.ClaimHeaders = append(auth.ClaimHeaders, table.ClaimHeader{Claim: claim.Claim, Header: string(claim.Header)})
+	}
+	for _, claim := range in.RequireClaims {
+		auth.Required = append(auth.Required, table.RequiredClaim{Claim: claim.Claim, Values: slices.Clone(claim.Values)})
+	}
+	if in.JWKSSecretRef == nil {
+		return auth, nil
+	}
+	var f *table.Fault
+	auth.Keys, f = c.keySet(in.JWKSSecretRef)
+	return auth, f
+}
+
+// keySet reads a JSON Web Key Set from a Secret.
+func (c *compiler) keySet(ref *slipwayv1alpha1.SecretKeyReference) (*token.Keys, *table.Fault) {
+	const field = "auth.jwt.jwksSecretRef"
+	data, f := c.secret(field, ref.Name)
+	if f != nil {
+		return nil, f
+	}
+	raw, found := data[ref.Key]
+	if !found {
+		return nil, &table.Fault{Reason: slipwayv1alpha1.ReasonKeyNotFound, Message: fmt.Sprintf("%s: Secret %q has no key %q", field, ref.Name, ref.Key)}
+	}
+	keys, err := token.ParseKeys(raw)
+	if err != nil {
+		return nil, invalidSecret(field, ref.Name, ref.Key, "it must be a JSON Web Key Set with a public key for signatures")
+	}
+	return keys, nil
+}

@@ -1,0 +1,81 @@
+package apigateway
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/table"
+)
+
+// These are the defaults of a health check.
+const (
+	defaultCheckPeriod  = 10
+	defaultCheckTimeout = 1
+	defaultHealthy      = 1
+	defaultUnhealthy    = 3
+)
+
+// healthCheck sets the health check of a backend. An invalid check is ignored, because its
+// results could keep requests away from healthy endpoints.
+func (c *compiler) healthCheck(index int) {
+	spec := &c.in.HealthChecks[index]
+	name := backendName(spec.Name, spec.Port)
+	report := func(reason, message string) {
+		c.checked[index] = table.Problem{Index: -1, List: "healthChecks", Route: name.String(), Reason: reason, Message: message}
+	}
+	if field, unknown := c.in.UnknownChecks[index]; unknown {
+		report(slipwayv1alpha1.ReasonImageIncompatible, fmt.Sprintf("%s: this version of the gateway does not know the field", field))
+		return
+	}
+	check := newHealthCheck(spec)
+	if wrong := check.Wrong(); wrong != "" {
+		report(slipwayv1alpha1.ReasonInvalid, wrong)
+		return
+	}
+	settings := c.settings[name]
+	if settings.HealthCheck != nil {
+		c.repeated = append(c.repeated, index)
+		return
+	}
+	settings.HealthCheck = check
+	c.settings[name] = settings
+}
+
+// problemsOfChecks returns the problems of the health checks. A repeated one is a problem
+// only if a route names the backend.
+func (c *compiler) problemsOfChecks(compiled *table.Table) []table.Problem {
+	named := map[string]bool{}
+	for _, b := range compiled.Backends {
+		named[b.ID] = true
+	}
+	for _, index := range c.repeated {
+		spec := &c.in.HealthChecks[index]
+		if id := backendName(spec.Name, spec.Port).String(); named[id] {
+			c.checked[index] = table.Problem{
+				Index: -1, List: "healthChecks", Route: id, Reason: slipwayv1alpha1.ReasonInvalid,
+				Message: "there is an earlier health check of this port of the Service",
+			}
+		}
+	}
+	var problems []table.Problem
+	for i := range c.in.HealthChecks {
+		if p, wrong := c.checked[i]; wrong {
+			problems = append(problems, p)
+		}
+	}
+	return problems
+}
+
+func newHealthCheck(spec *slipwayv1alpha1.BackendHealthCheck) *table.HealthCheck {
+	seconds := func(in *int32, fallback int32) time.Duration { return time.Duration(value(in, fallback)) * time.Second }
+	return &table.HealthCheck{
+		Path:      cmp.Or(string(spec.Path), "/"),
+		Host:      string(spec.Host),
+		Period:    seconds(spec.PeriodSeconds, defaultCheckPeriod),
+		Timeout:   seconds(spec.TimeoutSeconds, defaultCheckTimeout),
+		Healthy:   int(value(spec.HealthyThreshold, defaultHealthy)),
+		Unhealthy: int(value(spec.UnhealthyThreshold, defaultUnhealthy)),
+	}
+}

@@ -1,0 +1,78 @@
+package apigateway
+
+import (
+	"fmt"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/table"
+)
+
+// policy takes over a policy of the spec. An invalid policy is ignored as a whole, unless it asks for
+// TLS: then the backend is not reached, because without the policy requests would be sent in another way than was meant.
+func (c *compiler) policy(index int) {
+	spec := &c.in.BackendPolicies[index]
+	name := backendName(spec.Name, spec.Port)
+	settings, f := c.policySettings(index)
+	if f == nil {
+		c.settings[name] = settings
+		return
+	}
+	c.problems = append(c.problems, table.Problem{Index: -1, List: "backendPolicies", Route: name.String(), Reason: f.Reason, Message: f.Message})
+	if spec.TLS != nil {
+		c.settings[name] = table.Settings{Fault: &table.Fault{
+			Reason:  f.Reason,
+			Message: fmt.Sprintf("port %d of Service %q is not reached, because its policy in spec.backendPolicies cannot be used: %s", name.Port, name.Name, f.Message),
+		}}
+	}
+}
+
+// policySettings are what a policy says. With a fault it cannot be used.
+func (c *compiler) policySettings(index int) (table.Settings, *table.Fault) {
+	spec := &c.in.BackendPolicies[index]
+	_, taken := c.settings[backendName(spec.Name, spec.Port)]
+	field, unknown := c.in.UnknownPolicies[index]
+	protocol, known := protocolOf(spec.Protocol)
+	limits := limitsOf(spec)
+	wrong := limits.Wrong()
+	switch {
+	case unknown:
+		return table.Settings{}, &table.Fault{Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: fmt.Sprintf("%s: this version of the gateway does not know the field", field)}
+	case taken:
+		wrong = "there is an earlier policy of this port of the Service"
+	case !known:
+		wrong = fmt.Sprintf("protocol: %q is not one of HTTP1, H2C and GRPC", spec.Protocol)
+	}
+	if wrong != "" {
+		return table.Settings{}, &table.Fault{Reason: slipwayv1alpha1.ReasonInvalid, Message: wrong}
+	}
+	settings := table.Settings{Protocol: protocol, Limits: &limits}
+	if spec.TLS == nil {
+		return settings, nil
+	}
+	var f *table.Fault
+	settings.TLS, f = c.backendTLS(spec.TLS)
+	return settings, f
+}
+
+// protocolOf returns the protocol that a policy declares. It is nil if it declares none.
+func protocolOf(name slipwayv1alpha1.BackendProtocol) (protocol *table.Protocol, known bool) {
+	switch name {
+	case "":
+		return nil, true
+	case slipwayv1alpha1.BackendHTTP1:
+		return new(table.ProtocolHTTP1), true
+	case slipwayv1alpha1.BackendH2C:
+		return new(table.ProtocolH2C), true
+	case slipwayv1alpha1.BackendGRPC:
+		return new(table.ProtocolGRPC), true
+	}
+	return nil, false
+}
+
+func limitsOf(spec *slipwayv1alpha1.BackendPolicy) table.Limits {
+	limits := table.DefaultLimits()
+	limits.Connections = int(value(spec.MaxConnections, int32(limits.Connections)))
+	limits.Pending = int(value(spec.MaxPendingRequests, int32(limits.Pending)))
+	limits.Requests = int(value(spec.MaxRequests, int32(limits.Requests)))
+	return limits
+}

@@ -1,0 +1,49 @@
+package apigateway
+
+import (
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/table"
+)
+
+// privateRanges are the usual addresses of proxies in a cluster, and of everything else in it.
+var privateRanges = []string{"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"}
+
+// BehindProxy tells that a proxy of the cluster stands in front of the gateway.
+func BehindProxy(expose *slipwayv1alpha1.Expose) bool {
+	if expose == nil {
+		return true
+	}
+	switch expose.Type {
+	case "", slipwayv1alpha1.ExposeIngress, slipwayv1alpha1.ExposeHTTPRoute:
+		return true
+	default:
+		return false
+	}
+}
+
+// BelievesEverybody tells that nobody has said which proxies stand in front of the gateway, so that it believes everything in the
+// cluster. What the addresses of clients are then is good for logs, and for shares of what is there, and keeps nobody out.
+func BelievesEverybody(spec *slipwayv1alpha1.APIGatewaySpec) bool {
+	return spec.TrustedProxies == nil && BehindProxy(spec.Expose)
+}
+
+// TrustedProxies are the address ranges whose X-Forwarded-For is believed.
+func TrustedProxies(spec *slipwayv1alpha1.APIGatewaySpec) []string {
+	if BelievesEverybody(spec) {
+		return privateRanges
+	}
+	return spec.TrustedProxies
+}
+
+// addClientAddresses adds which clients are let in. A header that everybody may send must not open a list.
+func (c *compiler) addClientAddresses(rule *table.Rule, spec *slipwayv1alpha1.Route) *table.Fault {
+	if spec.ClientAddresses == nil {
+		return nil
+	}
+	if c.in.BelievesEverybody {
+		return invalid("clientAddresses: spec.trustedProxies is not set, so everything in the cluster may say in X-Forwarded-For which address it has: " +
+			"name there the proxies in front of the gateway, or choose an expose.type by which clients reach the gateway directly")
+	}
+	rule.ClientAddresses = addressRule(spec.ClientAddresses)
+	return nil
+}
