@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,17 +35,6 @@ const (
 	staleCacheTime = 10 * time.Second
 )
 
-// Replicas is what is known of the gateway pods. Package replica implements it.
-type Replicas interface {
-	// Follow makes these the pods of a gateway that are followed, and no others. What one says may
-	// be of the size.
-	Follow(ctx context.Context, gateway types.NamespacedName, size document.Size, pods []replica.Pod)
-	// Answer returns what a followed pod last said.
-	Answer(gateway types.NamespacedName, pod types.UID) replica.Answer
-	// Standby gives these pods the word that others are current, and takes it from the others.
-	Standby(gateway types.NamespacedName, pods map[types.UID]bool)
-}
-
 var _ reconcile.Reconciler = (*Reconciler)(nil)
 
 // Reconciler makes APIGateways true.
@@ -60,7 +48,7 @@ type Reconciler struct {
 	// httpRouteGateways are the Gateways for which HTTPRoutes may be made.
 	httpRouteGateways []string
 	// replicas knows what the pods serve.
-	replicas Replicas
+	replicas replica.Replicas
 	// image is what the pods run where the spec names nothing else.
 	image string
 

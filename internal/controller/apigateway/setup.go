@@ -158,7 +158,7 @@ func withDefaults(options Options) Options {
 	return options
 }
 
-func newReconciler(mgr ctrl.Manager, options Options, replicas Replicas) *Reconciler {
+func newReconciler(mgr ctrl.Manager, options Options, replicas replica.Replicas) *Reconciler {
 	r := &Reconciler{
 		kit: kit.New(mgr, kit.Options{FieldManager: FieldManager, Clock: options.Clock, News: status.News{
 			Good: []string{slipwayv1alpha1.ConditionReady},

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,16 +21,6 @@ import (
 // FieldManager owns the fields that this controller states.
 const FieldManager = "slipway-gateway"
 
-// Replicas is what is known of the gateway pods. Package replica implements it.
-type Replicas interface {
-	// Follow makes these the pods of a Gateway that are followed, and no others. What one says may be of the size.
-	Follow(ctx context.Context, gateway types.NamespacedName, size document.Size, pods []replica.Pod)
-	// Answer returns what a followed pod last said.
-	Answer(gateway types.NamespacedName, pod types.UID) replica.Answer
-	// Standby gives these pods the word that others are current, and takes it from the others.
-	Standby(gateway types.NamespacedName, pods map[types.UID]bool)
-}
-
 var _ reconcile.Reconciler = (*Reconciler)(nil)
 
 // Reconciler makes Gateways true.
@@ -45,7 +34,7 @@ type Reconciler struct {
 	// given reads parameters.
 	given parameters
 	// replicas knows what the pods serve.
-	replicas Replicas
+	replicas replica.Replicas
 	// image is what the pods run.
 	image string
 	// serviceType is that of every Gateway's Service.

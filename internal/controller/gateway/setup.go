@@ -241,7 +241,7 @@ func withDefaults(options Options) Options {
 	return options
 }
 
-func newReconciler(mgr ctrl.Manager, options Options, known *kinds, replicas Replicas) *Reconciler {
+func newReconciler(mgr ctrl.Manager, options Options, known *kinds, replicas replica.Replicas) *Reconciler {
 	tools := kit.New(mgr, kit.Options{FieldManager: FieldManager, Clock: options.Clock})
 	return &Reconciler{
 		kit: tools, kinds: known, owned: owned{kinds: known, children: mgr.GetClient()}, given: newParameters(mgr, options), replicas: replicas,

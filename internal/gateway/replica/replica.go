@@ -61,6 +61,18 @@ type Answer struct {
 // Patience is how long a pod may not answer before it is Silent.
 const Patience = time.Second
 
+// Replicas is what controllers ask of pods. A Follower asks real ones.
+type Replicas interface {
+	// Follow makes these the pods of a gateway that are followed, and no others. What one says may be of the size.
+	Follow(ctx context.Context, gateway types.NamespacedName, size document.Size, pods []Pod)
+	// Answer returns what a followed pod last said.
+	Answer(gateway types.NamespacedName, pod types.UID) Answer
+	// Standby gives these pods the word that others are current, and takes it from the others.
+	Standby(gateway types.NamespacedName, pods map[types.UID]bool)
+}
+
+var _ Replicas = (*Follower)(nil)
+
 // Options configures a Follower.
 type Options struct {
 	// Port is the admin port of the gateway pods.
