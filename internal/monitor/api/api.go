@@ -44,6 +44,8 @@ type Failure struct {
 	Reason Reason `json:"reason"`
 	// Message says what is wrong and what to do about it.
 	Message string `json:"message"`
+	// Challenge says how to prove who one is: the header WWW-Authenticate of the answer, if there is one.
+	Challenge string `json:"-"`
 }
 
 // Error returns the message.

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -14,17 +15,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
-	"k8s.io/utils/clock"
 
 	"github.com/slipway-dev/slipway/internal/monitor/api"
 )
 
 const (
-	// maxToken is the longest token that is looked at, in bytes.
-	maxToken = 16 << 10
-	// knownFor is how long a user is known by a token, and refusedFor how long a token is refused without asking again.
+	// MaxToken is the longest token that is looked at, in bytes.
+	MaxToken = 16 << 10
+	// knownFor is how long a user is known by a token, and RefusedFor how long a token is refused without asking again.
 	knownFor   = 60 * time.Second
-	refusedFor = 10 * time.Second
+	RefusedFor = 10 * time.Second
 	// knownTokens and refusedTokens bound what is remembered. They are apart, so that tokens that somebody invents do not push
 	// out those of users.
 	knownTokens   = 2000
@@ -33,18 +33,20 @@ const (
 	parallelReviews = 8
 )
 
-// user is who sends a request.
-type user struct {
+// User is who sends a request.
+type User struct {
 	authenticationv1.UserInfo
-	// id is the same for the same name, UID, groups and extra fields.
-	id userID
+	// ID is the same for the same name, UID, groups and extra fields.
+	ID UserID
 }
 
-type userID [sha256.Size]byte
+// UserID tells users apart.
+type UserID [sha256.Size]byte
 
-// authenticator finds out who has a token. It keeps no token, only hashes with a key that is made anew at each start.
-type authenticator struct {
+// Authenticator finds out who has a token. It keeps no token, only hashes with a key that is made anew at each start.
+type Authenticator struct {
 	reviews   authenticationclient.TokenReviewInterface
+	audience  string
 	audiences [][]string
 	key       []byte
 	known     *cache.LRUExpireCache
@@ -52,10 +54,13 @@ type authenticator struct {
 	running   chan struct{}
 }
 
-func newAuthenticator(o *Options) *authenticator {
-	a := &authenticator{
-		reviews: o.TokenReviews, key: make([]byte, 32), audiences: [][]string{{api.Audience}},
-		known: newCache(knownTokens, o.Clock), refused: newCache(refusedTokens, o.Clock), running: make(chan struct{}, parallelReviews),
+// NewAuthenticator returns one that remembers nobody yet.
+func NewAuthenticator(o *SigninOptions) *Authenticator {
+	a := &Authenticator{
+		reviews: o.TokenReviews, key: make([]byte, 32), audience: o.Audience, audiences: [][]string{{o.Audience}},
+		known:   cache.NewLRUExpireCacheWithClock(knownTokens, o.Clock),
+		refused: cache.NewLRUExpireCacheWithClock(refusedTokens, o.Clock),
+		running: make(chan struct{}, parallelReviews),
 	}
 	_, _ = rand.Read(a.key) // never fails: the program ends instead
 	if !o.OwnAudienceOnly {
@@ -64,24 +69,20 @@ func newAuthenticator(o *Options) *authenticator {
 	return a
 }
 
-func newCache(size int, clock clock.PassiveClock) *cache.LRUExpireCache {
-	return cache.NewLRUExpireCacheWithClock(size, clock)
-}
-
-// whose returns whose token that is. A failure is Unauthenticated if the cluster does not accept it, and Unavailable if it could
+// Whose returns whose token that is. A failure is Unauthenticated if the cluster does not accept it, and Unavailable if it could
 // not be asked.
-func (a *authenticator) whose(ctx context.Context, token string) (*user, error) {
-	if token == "" || len(token) > maxToken || !isToken(token) {
-		return nil, unauthenticated()
+func (a *Authenticator) Whose(ctx context.Context, token string) (*User, error) {
+	if token == "" || len(token) > MaxToken || !isToken(token) {
+		return nil, a.Unauthenticated()
 	}
 	sum := hmac.New(sha256.New, a.key)
 	sum.Write([]byte(token))
-	key := userID(sum.Sum(nil))
+	key := UserID(sum.Sum(nil))
 	if found, ok := a.known.Get(key); ok {
-		return found.(*user), nil
+		return found.(*User), nil
 	}
 	if _, ok := a.refused.Get(key); ok {
-		return nil, unauthenticated()
+		return nil, a.Unauthenticated()
 	}
 	select {
 	case a.running <- struct{}{}:
@@ -90,9 +91,9 @@ func (a *authenticator) whose(ctx context.Context, token string) (*user, error) 
 		return nil, ctx.Err()
 	}
 	who, err := a.review(ctx, token)
-	var failure *api.Failure
-	if errors.As(err, &failure) && failure.Reason == api.Unauthenticated {
-		a.refused.Add(key, struct{}{}, refusedFor)
+	var refused *api.Failure
+	if errors.As(err, &refused) && refused.Reason == api.Unauthenticated {
+		a.refused.Add(key, struct{}{}, RefusedFor)
 	}
 	if err != nil {
 		return nil, err
@@ -101,8 +102,15 @@ func (a *authenticator) whose(ctx context.Context, token string) (*user, error) 
 	return who, nil
 }
 
-// review asks the API server: first for tokens that are for the monitor alone.
-func (a *authenticator) review(ctx context.Context, token string) (*user, error) {
+// Unauthenticated is the one answer for a token that is missing, wrong or expired.
+func (a *Authenticator) Unauthenticated() *api.Failure {
+	f := fail(api.Unauthenticated, "a bearer token that the cluster accepts is needed")
+	f.Challenge = fmt.Sprintf("Bearer realm=%q", a.audience)
+	return f
+}
+
+// review asks the API server: first for tokens that are for this program alone.
+func (a *Authenticator) review(ctx context.Context, token string) (*User, error) {
 	for _, audiences := range a.audiences {
 		review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: audiences}}
 		answer, err := a.reviews.Create(ctx, review, metav1.CreateOptions{})
@@ -112,20 +120,20 @@ func (a *authenticator) review(ctx context.Context, token string) (*user, error)
 		}
 		status := &answer.Status
 		// An authenticator that knows no audiences leaves them out: its token is for the API server.
-		fits := len(audiences) == 0 || slices.Contains(status.Audiences, api.Audience)
+		fits := len(audiences) == 0 || slices.Contains(status.Audiences, a.audience)
 		if status.Authenticated && status.Error == "" && fits && status.User.Username != "" {
 			return newUser(status.User)
 		}
 	}
-	return nil, unauthenticated()
+	return nil, a.Unauthenticated()
 }
 
-func newUser(info authenticationv1.UserInfo) (*user, error) {
+func newUser(info authenticationv1.UserInfo) (*User, error) {
 	raw, err := json.Marshal(info) // maps are written in the order of their keys
 	if err != nil {
 		return nil, err
 	}
-	return &user{UserInfo: info, id: sha256.Sum256(raw)}, nil
+	return &User{UserInfo: info, ID: sha256.Sum256(raw)}, nil
 }
 
 // isToken tells that a text has the characters of a bearer token only (RFC 6750).

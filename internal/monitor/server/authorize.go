@@ -16,8 +16,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/slipway-dev/slipway/internal/monitor/api"
-	"github.com/slipway-dev/slipway/internal/monitor/change"
-	"github.com/slipway-dev/slipway/internal/monitor/store"
 )
 
 const (
@@ -26,20 +24,32 @@ const (
 	deniedFor  = 10 * time.Second
 	// rememberedAnswers bounds how many are kept.
 	rememberedAnswers = 50_000
-	// maxQuestions is how many answers one request may need that are not known yet, and as many namespaces are read for it, and once
+	// MaxQuestions is how many answers one request may need that are not known yet, and as many namespaces are read for it, and once
 	// more after each answer that allows something. What is beyond counts as denied, and the answer says that it is incomplete.
-	maxQuestions = 1000
-	// questionsAtOnce and questionsEachSecond bound both for all requests of a user together.
-	questionsAtOnce     = 3 * maxQuestions
-	questionsEachSecond = 100
+	MaxQuestions = 1000
+	// QuestionsAtOnce and QuestionsEachSecond bound both for all requests of a user together.
+	QuestionsAtOnce     = 3 * MaxQuestions
+	QuestionsEachSecond = 100
+	// pacedUsers is of how many users the pace of questions is known, for pacedFor.
+	pacedUsers = 5000
+	pacedFor   = 10 * time.Minute
 	// maxTenures is how often a question is asked anew because its namespace was made again meanwhile.
 	maxTenures = 3
 	// parallelQuestions is how many questions of one request are asked at a time.
 	parallelQuestions = 8
 )
 
-// authorizer asks the API server what users may list.
-type authorizer struct {
+// RightsOptions are what rights are read from. Everything is required.
+type RightsOptions struct {
+	// AccessReviews asks the API server what a user may do.
+	AccessReviews authorizationclient.SubjectAccessReviewInterface
+	// Namespaces says which namespace has a name now: of one that was made again, nothing from before is shown to who has rights in it.
+	Namespaces Namespaces
+	Clock      clock.PassiveClock
+}
+
+// Authorizer asks the API server what users may list.
+type Authorizer struct {
 	reviews    authorizationclient.SubjectAccessReviewInterface
 	answers    *cache.LRUExpireCache
 	namespaces *namespaces
@@ -50,43 +60,43 @@ type authorizer struct {
 	paces *cache.LRUExpireCache
 }
 
-func newAuthorizer(o *Options) *authorizer {
-	return &authorizer{
-		reviews: o.AccessReviews, answers: newCache(rememberedAnswers, o.Clock), namespaces: newNamespaces(o), clock: o.Clock,
-		paces: newCache(rememberedUsers, o.Clock),
+// NewAuthorizer returns one that remembers no answer yet.
+func NewAuthorizer(o *RightsOptions) *Authorizer {
+	return &Authorizer{
+		reviews: o.AccessReviews, answers: cache.NewLRUExpireCacheWithClock(rememberedAnswers, o.Clock), namespaces: newNamespaces(o),
+		clock: o.Clock, paces: cache.NewLRUExpireCacheWithClock(pacedUsers, o.Clock),
 	}
 }
 
 // mayAsk counts a question or a namespace that is read for a user, and tells whether that is not too often.
-func (a *authorizer) mayAsk(who userID) bool {
+func (a *Authorizer) mayAsk(who UserID) bool {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	pace, ok := a.paces.Get(who)
 	if !ok {
-		pace = rate.NewLimiter(questionsEachSecond, questionsAtOnce)
+		pace = rate.NewLimiter(QuestionsEachSecond, QuestionsAtOnce)
 	}
-	a.paces.Add(who, pace, rememberedFor)
+	a.paces.Add(who, pace, pacedFor)
 	return pace.(*rate.Limiter).AllowN(a.clock.Now(), 1)
 }
 
 // question is whether a user may list a kind in a namespace, or everywhere if the namespace is empty. With the UID of the namespace, an
 // answer ends with the namespace that it is about.
 type question struct {
-	user      userID
+	user      UserID
 	kind      schema.GroupResource
 	namespace string
 	uid       types.UID
 }
 
-// rights are what one user may list, for the time of one request. Any number of goroutines may use it.
+// Rights are what one user may list, for the time of one request. Any number of goroutines may use it.
 //
-// There is one rule: a user sees a change, an object or a gap of a kind if the user may list that kind, in the namespace of the
-// object, or everywhere. Whoever may list objects reads their content, and whoever lists again and again sees their changes. The
-// namespace is the one that exists now: who may list in it could not list what was in one of the same name before, so that is for those
-// who may list everywhere.
-type rights struct {
-	authorizer *authorizer
-	user       *user
+// There is one rule: a user sees an object, and what is known of it, if the user may list its kind in its namespace, or everywhere.
+// Whoever may list objects reads their content, and whoever lists again and again sees their changes. The namespace is the one that
+// exists now: who may list in it could not list what was in one of the same name before, so that is for those who may list everywhere.
+type Rights struct {
+	authorizer *Authorizer
+	user       *User
 	// ctx is of the request: Allow of a query has none of its own.
 	ctx context.Context
 
@@ -97,45 +107,46 @@ type rights struct {
 	cut         bool
 }
 
-func (a *authorizer) of(ctx context.Context, who *user) *rights {
-	return &rights{authorizer: a, user: who, ctx: ctx}
+// Of returns the rights of a user, for a request that has this context.
+func (a *Authorizer) Of(ctx context.Context, who *User) *Rights {
+	return &Rights{authorizer: a, user: who, ctx: ctx}
 }
 
-// everywhere tells whether the user may list a kind in all namespaces.
-func (r *rights) everywhere(kind schema.GroupResource) bool { return r.may(kind) }
+// Everywhere tells whether the user may list a kind in all namespaces.
+func (r *Rights) Everywhere(kind schema.GroupResource) bool { return r.may(kind) }
 
-// in tells whether the user may list a kind in a namespace, which is empty for objects that have none. What of it the user sees is
-// for share to say.
-func (r *rights) in(kind schema.GroupResource, namespace string) bool {
-	return r.share(kind, namespace) != store.Share{}
+// In tells whether the user may list a kind in a namespace, which is empty for objects that have none. What of it the user sees is
+// for Share to say.
+func (r *Rights) In(kind schema.GroupResource, namespace string) bool {
+	return r.Share(kind, namespace) != Share{}
 }
 
-// share tells what the user may see of a kind in a namespace, which is empty for objects that have none.
-func (r *rights) share(kind schema.GroupResource, namespace string) store.Share {
-	if r.everywhere(kind) {
-		return store.Share{All: true}
+// Share tells what the user may see of a kind in a namespace, which is empty for objects that have none.
+func (r *Rights) Share(kind schema.GroupResource, namespace string) Share {
+	if r.Everywhere(kind) {
+		return Share{All: true}
 	}
 	if namespace == "" {
-		return store.Share{}
+		return Share{}
 	}
 	tenure := r.tenure(namespace, false)
 	for range maxTenures {
 		if tenure == nil {
-			return store.Share{}
+			return Share{}
 		}
-		q := question{r.user.id, kind, namespace, tenure.UID}
+		q := question{r.user.ID, kind, namespace, tenure.UID}
 		if answer, ok := r.authorizer.answers.Get(q); ok {
 			if answer.(bool) {
-				return store.Share{Of: tenure}
+				return Share{Of: tenure}
 			}
-			return store.Share{}
+			return Share{}
 		}
 		allowed, known := r.ask(q)
 		if !allowed {
 			if known {
 				r.authorizer.answers.Add(q, false, deniedFor)
 			}
-			return store.Share{}
+			return Share{}
 		}
 		// The answer was about this namespace if it was there before and is there afterwards.
 		before := tenure
@@ -143,18 +154,12 @@ func (r *rights) share(kind schema.GroupResource, namespace string) store.Share 
 			r.authorizer.answers.Add(q, true, allowedFor)
 		}
 	}
-	return store.Share{}
-}
-
-// sees tells whether the user may see an object of a kind in a namespace.
-func (r *rights) sees(kind schema.GroupResource, namespace string, o change.Origin) bool {
-	share := r.share(kind, namespace)
-	return share.All || share.Of.Has(o)
+	return Share{}
 }
 
 // tenure returns the namespace that has a name now, nil if there is none, or that is not known.
-func (r *rights) tenure(name string, fresh bool) *change.Tenure {
-	if r.problem() != nil {
+func (r *Rights) tenure(name string, fresh bool) *Tenure {
+	if r.Problem() != nil {
 		return nil
 	}
 	if !fresh {
@@ -162,7 +167,7 @@ func (r *rights) tenure(name string, fresh bool) *change.Tenure {
 			return found
 		}
 	}
-	if !r.spend(&r.read, 2*maxQuestions) {
+	if !r.spend(&r.read, 2*MaxQuestions) {
 		return nil
 	}
 	found, err := r.authorizer.namespaces.get(r.ctx, name)
@@ -174,10 +179,10 @@ func (r *rights) tenure(name string, fresh bool) *change.Tenure {
 }
 
 // spend counts something that the API server is asked, and tells whether it may be asked.
-func (r *rights) spend(count *int, most int) bool {
+func (r *Rights) spend(count *int, most int) bool {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	if r.err != nil || *count >= most || !r.authorizer.mayAsk(r.user.id) {
+	if r.err != nil || *count >= most || !r.authorizer.mayAsk(r.user.ID) {
 		r.cut = true
 		return false
 	}
@@ -185,28 +190,28 @@ func (r *rights) spend(count *int, most int) bool {
 	return true
 }
 
-func (r *rights) fail(err error) {
+func (r *Rights) fail(err error) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	r.err = err
 }
 
-// problem returns why an answer that was made with these rights may not be given: a question was not answered.
-func (r *rights) problem() error {
+// Problem returns why an answer that was made with these rights may not be given: a question was not answered.
+func (r *Rights) Problem() error {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	return r.err
 }
 
-// incomplete tells that some questions were not asked, because there were too many.
-func (r *rights) incomplete() bool {
+// Incomplete tells that some questions were not asked, because there were too many.
+func (r *Rights) Incomplete() bool {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	return r.cut
 }
 
-// prepare asks about kinds in all namespaces, several at a time.
-func (r *rights) prepare(kinds []schema.GroupResource) {
+// Prepare asks about kinds in all namespaces, several at a time.
+func (r *Rights) Prepare(kinds []schema.GroupResource) {
 	group := errgroup.Group{}
 	group.SetLimit(parallelQuestions)
 	for _, kind := range kinds {
@@ -218,8 +223,8 @@ func (r *rights) prepare(kinds []schema.GroupResource) {
 	_ = group.Wait()
 }
 
-func (r *rights) may(kind schema.GroupResource) bool {
-	q := question{user: r.user.id, kind: kind}
+func (r *Rights) may(kind schema.GroupResource) bool {
+	q := question{user: r.user.ID, kind: kind}
 	if answer, ok := r.authorizer.answers.Get(q); ok {
 		return answer.(bool)
 	}
@@ -235,8 +240,8 @@ func (r *rights) may(kind schema.GroupResource) bool {
 }
 
 // ask asks the API server, and tells whether it has answered. A request may ask so often only.
-func (r *rights) ask(q question) (allowed, known bool) {
-	if !r.spend(&r.asked, maxQuestions) {
+func (r *Rights) ask(q question) (allowed, known bool) {
+	if !r.spend(&r.asked, MaxQuestions) {
 		return false, false
 	}
 	allowed, err := r.authorizer.ask(r.ctx, r.user, q)
@@ -247,7 +252,7 @@ func (r *rights) ask(q question) (allowed, known bool) {
 	return allowed, true
 }
 
-func (a *authorizer) ask(ctx context.Context, who *user, q question) (bool, error) {
+func (a *Authorizer) ask(ctx context.Context, who *User, q question) (bool, error) {
 	extra := make(map[string]authorizationv1.ExtraValue, len(who.Extra))
 	for key, values := range who.Extra {
 		extra[key] = authorizationv1.ExtraValue(values)

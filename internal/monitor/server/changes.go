@@ -116,7 +116,7 @@ func (s *server) restrict(r *request, f *filter) error {
 		f.kinds = r.visible(f.Namespace)
 		return nil
 	}
-	if !r.rights.in(kind, f.Namespace) {
+	if !r.rights.In(kind, f.Namespace) {
 		return notFound()
 	}
 	f.Group, f.Resource, f.kinds = kind.Group, kind.Resource, []schema.GroupResource{kind}
@@ -149,7 +149,7 @@ func (s *server) openCursor(sealed string) (string, error) {
 	if sealed == "" {
 		return "", nil
 	}
-	place, err := s.cursors.open(sealed)
+	place, err := s.cursors.Open(sealed)
 	if err != nil {
 		return "", fail(api.BadRequest, "the cursor is not one that this monitor gave")
 	}
@@ -160,7 +160,7 @@ func (s *server) sealCursor(place string) string {
 	if place == "" {
 		return ""
 	}
-	return s.cursors.seal([]byte(place))
+	return s.cursors.Seal([]byte(place))
 }
 
 // page reads one page.
@@ -199,7 +199,7 @@ func (s *server) page(r *request, f *filter) (*api.Changes, error) {
 
 // finish says what is missing in an answer.
 func (s *server) finish(r *request, f *filter, answer *api.Changes) (*api.Changes, error) {
-	if r.rights.incomplete() {
+	if r.rights.Incomplete() {
 		answer.Incomplete = append(answer.Incomplete, tooManyQuestions)
 	}
 	if f.Namespace == "" || len(f.kinds) == 0 || answer.Next != "" {

@@ -34,7 +34,7 @@ func (s *server) definitions(r *request) (any, *api.View, error) {
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return nil, nil, fail(api.BadRequest, "name is that of a definition, such as widgets.example.com")
 	}
-	if !r.rights.everywhere(definitionsKind) {
+	if !r.rights.Everywhere(definitionsKind) {
 		return nil, nil, notFound()
 	}
 	stored, err := s.options.Store.Definitions(r.Context(), name)
@@ -58,7 +58,7 @@ func (s *server) definitions(r *request) (any, *api.View, error) {
 // addChecks tells how the objects fare. It names them, so it needs the right to list them.
 func (s *server) addChecks(r *request, answer *api.Definitions) error {
 	resource, group, _ := strings.Cut(answer.Name, ".")
-	if s.options.Reports == nil || !r.rights.everywhere(schema.GroupResource{Group: group, Resource: resource}) {
+	if s.options.Reports == nil || !r.rights.Everywhere(schema.GroupResource{Group: group, Resource: resource}) {
 		return nil
 	}
 	reports, err := s.options.Reports(r.Context(), answer.Name)

@@ -12,10 +12,12 @@
 //   - authenticate.go: whose token it is
 //   - session.go: the cookie of a browser
 //   - authorize.go: what a user may list
+//   - tenure.go: which namespace has a name now
+//   - grants.go: rights as the history asks for them
 //   - seal.go: what clients carry and cannot read
 //   - params.go: the parameters of requests
 //   - view.go: how old an answer is
-//   - failure.go: how errors are told
+//   - failure.go: what a user is told of an error, and refuse.go how
 //   - list.go: kinds and coverage
 //   - changes.go: changes and history
 //   - gaps.go: gaps and rate

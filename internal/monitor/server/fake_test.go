@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -263,6 +264,14 @@ func get[T any](m *monitor, user, path string) T {
 	}
 	return into
 }
+
+// aheadClock is the real time, and some more of it once a test says so: what the server remembers is forgotten then.
+type aheadClock struct {
+	clock.RealClock
+	by atomic.Int64
+}
+
+func (c *aheadClock) Now() time.Time { return c.RealClock.Now().Add(time.Duration(c.by.Load())) }
 
 var errDown = errors.New("connection refused")
 

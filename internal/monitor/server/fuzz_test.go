@@ -17,34 +17,34 @@ func FuzzSeal(f *testing.F) {
 	f.Add([]byte("2026-11-25.0.1"), "AAAA")
 	f.Add([]byte{}, "")
 	key := bytes.Repeat([]byte{7}, 32)
-	cursors, err := newSealer(key, "cursors", true)
+	cursors, err := NewSealer(key, "cursors", true)
 	if err != nil {
 		f.Fatal(err)
 	}
-	sessions, err := newSealer(key, "sessions", false)
+	sessions, err := NewSealer(key, "sessions", false)
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, content []byte, sealed string) {
-		if _, err := cursors.open(sealed); err == nil {
+		if _, err := cursors.Open(sealed); err == nil {
 			t.Fatalf("%q was opened", sealed)
 		}
-		text := cursors.seal(content)
-		if got, err := cursors.open(text); err != nil || !bytes.Equal(got, content) {
+		text := cursors.Seal(content)
+		if got, err := cursors.Open(text); err != nil || !bytes.Equal(got, content) {
 			t.Fatalf("%q, %v", got, err)
 		}
-		if text != cursors.seal(content) {
+		if text != cursors.Seal(content) {
 			t.Fatal("the same is sealed in two ways")
 		}
-		if _, err := sessions.open(text); err == nil {
+		if _, err := sessions.Open(text); err == nil {
 			t.Fatal("a cursor is a session")
 		}
-		if sealed := sessions.seal(content); sealed == sessions.seal(content) {
+		if sealed := sessions.Seal(content); sealed == sessions.Seal(content) {
 			t.Fatal("two sessions are alike")
 		}
 		flipped := []byte(text)
 		flipped[len(content)%len(flipped)] ^= 2
-		if got, err := cursors.open(string(flipped)); err == nil {
+		if got, err := cursors.Open(string(flipped)); err == nil {
 			t.Fatalf("%q was changed and opens as %q", flipped, got)
 		}
 	})

@@ -98,8 +98,8 @@ func (s *server) rate(r *request) (any, *api.View, error) {
 // seesAll tells whether the user may list every kind of which the history may have changes. Only then the counts of all changes
 // are shown. A kind that is gone is in the history and not among those that are known, so a right to all kinds is needed.
 func (s *server) seesAll(r *request) bool {
-	return r.rights.everywhere(schema.GroupResource{Group: "*", Resource: "*"}) &&
-		!slices.ContainsFunc(r.kinds.names(), func(name schema.GroupResource) bool { return !r.rights.everywhere(name) })
+	return r.rights.Everywhere(schema.GroupResource{Group: "*", Resource: "*"}) &&
+		!slices.ContainsFunc(r.kinds.names(), func(name schema.GroupResource) bool { return !r.rights.Everywhere(name) })
 }
 
 func (s *server) rateOfAll(r *request, answer *api.Rate, since time.Time, buckets int) error {

@@ -10,28 +10,45 @@ import (
 
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/utils/clock"
 
 	"github.com/slipway-dev/slipway/internal/monitor/api"
 )
 
 const (
-	// maxURI is how long the path and the parameters of a request may be together.
-	maxURI = 8 << 10
+	// MaxURI is how long the path and the parameters of a request may be together.
+	MaxURI = 8 << 10
 	// rememberedUsers is of how many users the rate is known, for rememberedFor.
 	rememberedUsers = 5000
 	rememberedFor   = 10 * time.Minute
 )
 
-// policy is what a page of the monitor may do: show what the monitor itself serves, and nothing else. No script gets text into
-// the page as HTML.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
+// GuardOptions say which requests are let in. Everything is required.
+type GuardOptions struct {
+	// Program is what messages call the program, such as monitor.
+	Program string
+	// Hosts are the names under which the program is reached, in small letters and without a port. A request for another name is refused.
+	Hosts []string
+
+	// Rate is how many requests per second a user may send in the long run, and Burst how many at once.
+	Rate  float64
+	Burst int
+	// Parallel is how many requests are answered at a time, streams aside, a fourth of them for one user. Streams is the same for
+	// streams, a tenth for one user.
+	Parallel, Streams int
+
+	Clock clock.PassiveClock
+}
+
+// Policy is what a page may do: show what its own program serves, and nothing else. No script gets text into the page as HTML.
+const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
 	"form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// secure sets the headers that every answer has. No header lets another site read one.
-func secure(next http.Handler) http.Handler {
+// Secure sets the headers that every answer has. No header lets another site read one.
+func Secure(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range map[string]string{
-			"Content-Security-Policy":      policy,
+			"Content-Security-Policy":      Policy,
 			"X-Content-Type-Options":       "nosniff",
 			"X-Frame-Options":              "DENY",
 			"Referrer-Policy":              "no-referrer",
@@ -47,19 +64,19 @@ func secure(next http.Handler) http.Handler {
 	})
 }
 
-// guard refuses requests that no client of the monitor sends.
-func (s *server) guard(next http.Handler) http.Handler {
+// Protect refuses requests that no client of the program sends.
+func Protect(o *GuardOptions, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case !slices.Contains(s.options.Hosts, hostOf(r.Host)):
+		case !slices.Contains(o.Hosts, hostOf(r.Host)):
 			// A page of another site whose name leads here (DNS rebinding) has that name in this header.
-			refuse(w, fail(api.WrongHost, "the monitor is not known by this name; set it among its hosts"))
-		case len(r.RequestURI) > maxURI:
-			refuse(w, fail(api.TooLarge, "the address is longer than %d bytes", maxURI))
+			refuse(w, fail(api.WrongHost, "the %s is not known by this name; set it among its hosts", o.Program))
+		case len(r.RequestURI) > MaxURI:
+			refuse(w, fail(api.TooLarge, "the address is longer than %d bytes", MaxURI))
 		case impersonates(r.Header):
-			refuse(w, fail(api.BadRequest, "the monitor does not act as another user: use a token of that user"))
+			refuse(w, fail(api.BadRequest, "the %s does not act as another user: use a token of that user", o.Program))
 		case r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate":
-			refuse(w, fail(api.NotAllowed, "another site may not ask the monitor"))
+			refuse(w, fail(api.NotAllowed, "another site may not ask the %s", o.Program))
 		default:
 			next.ServeHTTP(w, r)
 		}
@@ -87,8 +104,8 @@ func impersonates(header http.Header) bool {
 	return false
 }
 
-// get lets requests through that read, and have no body.
-func (s *server) get(next http.Handler) http.Handler {
+// ReadOnly lets requests through that read, and have no body.
+func ReadOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
@@ -104,8 +121,8 @@ func (s *server) get(next http.Handler) http.Handler {
 	})
 }
 
-// limits bound what users may ask for at a time.
-type limits struct {
+// Limits bound what users may ask for at a time.
+type Limits struct {
 	rate  rate.Limit
 	burst int
 	// users has the rate of each user.
@@ -119,19 +136,20 @@ type limits struct {
 type room struct {
 	all, each int
 	used      int
-	by        map[userID]int
+	by        map[UserID]int
 }
 
-func newLimits(o *Options) *limits {
-	return &limits{
-		rate: rate.Limit(o.Rate), burst: o.Burst, users: newCache(rememberedUsers, o.Clock),
-		answers: room{all: o.Parallel, each: max(o.Parallel/4, 1), by: map[userID]int{}},
-		streams: room{all: o.Streams, each: max(o.Streams/10, 1), by: map[userID]int{}},
+// NewLimits returns limits that nobody has used yet.
+func NewLimits(o *GuardOptions) *Limits {
+	return &Limits{
+		rate: rate.Limit(o.Rate), burst: o.Burst, users: cache.NewLRUExpireCacheWithClock(rememberedUsers, o.Clock),
+		answers: room{all: o.Parallel, each: max(o.Parallel/4, 1), by: map[UserID]int{}},
+		streams: room{all: o.Streams, each: max(o.Streams/10, 1), by: map[UserID]int{}},
 	}
 }
 
-// enter begins a request of a user. Leave ends it.
-func (l *limits) enter(who userID, stream bool, now time.Time) (leave func(), err error) {
+// Enter begins a request of a user, which leave ends.
+func (l *Limits) Enter(who UserID, stream bool, now time.Time) (leave func(), err error) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	pace, ok := l.users.Get(who)
@@ -154,7 +172,7 @@ func (l *limits) enter(who userID, stream bool, now time.Time) (leave func(), er
 	return func() { l.leave(in, who) }, nil
 }
 
-func (l *limits) leave(in *room, who userID) {
+func (l *Limits) leave(in *room, who UserID) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	in.used--

@@ -47,7 +47,7 @@ func (s *server) health(r *request) (any, *api.View, error) {
 	if list.cut {
 		answer.Incomplete = append(answer.Incomplete, "there are more objects than are listed: name a kind or a namespace")
 	}
-	if r.rights.incomplete() {
+	if r.rights.Incomplete() {
 		answer.Incomplete = append(answer.Incomplete, tooManyQuestions)
 	}
 	return answer, &answer.View, nil

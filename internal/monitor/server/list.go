@@ -26,7 +26,7 @@ func (s *server) listKinds(r *request) (any, *api.View, error) {
 		if covered := r.kinds.covered[name]; covered != nil {
 			one.State = string(covered.State)
 		}
-		if r.rights.everywhere(name) {
+		if r.rights.Everywhere(name) {
 			n := r.kinds.objects[name]
 			one.Objects = &n
 		}

@@ -30,7 +30,7 @@ func (s *server) object(r *request) (any, *api.View, error) {
 	if !asked || name == "" {
 		return nil, nil, fail(api.BadRequest, "object needs a kind and a name")
 	}
-	if !r.rights.in(kind, namespace) {
+	if !r.rights.In(kind, namespace) {
 		return nil, nil, notFound()
 	}
 	answer := &api.Object{Kind: kind.String(), Namespace: namespace, Name: name, UID: types.UID(r.params[paramUID]), At: at}
@@ -177,7 +177,7 @@ func (s *server) follow(r *request, namespace string, o *owner, relative *api.Re
 		if !kind.Namespaced {
 			in = ""
 		}
-		if !r.rights.in(name, in) {
+		if !r.rights.In(name, in) {
 			continue
 		}
 		relative.Kind, relative.Namespace = name.String(), in

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"iter"
+	"net/http"
 	"strings"
 	"time"
 
@@ -117,6 +118,8 @@ type Options struct {
 }
 
 const (
+	// program is what messages call this program.
+	program        = "monitor"
 	minKey         = 32
 	maxSessionLife = 24 * time.Hour
 )
@@ -149,6 +152,26 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	o.Hosts = hosts
 	return o, nil
+}
+
+// signin are the options of who may sign in to this server.
+func (o *Options) signin(s *server) *SigninOptions {
+	return &SigninOptions{
+		Program: program, Audience: api.Audience, OwnAudienceOnly: o.OwnAudienceOnly, TokenReviews: o.TokenReviews, Key: o.Key,
+		BehindTLS: o.BehindTLS, Life: o.SessionLife, WithoutCookie: "use kubectl slipway ui", Clock: o.Clock,
+		Welcome: func(w http.ResponseWriter, who *User) { writeJSON(w, http.StatusOK, s.welcome(who)) },
+		Refuse:  func(w http.ResponseWriter, r *http.Request, err error) { refuse(w, s.failureOf(r, err)) },
+	}
+}
+
+func (o *Options) rights() *RightsOptions {
+	return &RightsOptions{AccessReviews: o.AccessReviews, Namespaces: o.Namespaces, Clock: o.Clock}
+}
+
+func (o *Options) guard() *GuardOptions {
+	return &GuardOptions{
+		Program: program, Hosts: o.Hosts, Rate: o.Rate, Burst: o.Burst, Parallel: o.Parallel, Streams: o.Streams, Clock: o.Clock,
+	}
 }
 
 func standard[T ~int | ~int64 | ~float64](value *T, is T) {

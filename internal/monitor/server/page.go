@@ -11,12 +11,18 @@ import (
 	"net/http"
 	"path"
 	"strings"
+
+	"github.com/slipway-dev/slipway/internal/monitor/api"
 )
 
-// page serves the files of the web page from memory. There is nothing in them that is secret, so it needs no token.
-type page map[string]*pageFile
+// Page serves the files of a web page from memory. There is nothing in them that is secret, so it needs no token.
+type Page struct {
+	files map[string]*file
+	// missing is the answer for everything else.
+	missing *api.Failure
+}
 
-type pageFile struct {
+type file struct {
 	media, tag string
 	// content is the file, and compressed the same as gzip.
 	content, compressed []byte
@@ -40,8 +46,9 @@ func mediaOf(name string) string {
 	}
 }
 
-func newPage(files fs.FS) (page, error) {
-	p := page{}
+// NewPage reads the files: index.html, and what it needs. Missing is the answer for what is not among them.
+func NewPage(files fs.FS, missing *api.Failure) (*Page, error) {
+	p := &Page{files: map[string]*file{}, missing: missing}
 	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
@@ -52,13 +59,13 @@ func newPage(files fs.FS) (page, error) {
 		}
 		compressed, err := compress(content)
 		hash := sha256.Sum256(content)
-		p[name] = &pageFile{media: mediaOf(name), tag: hex.EncodeToString(hash[:12]), content: content, compressed: compressed}
+		p.files[name] = &file{media: mediaOf(name), tag: hex.EncodeToString(hash[:12]), content: content, compressed: compressed}
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the page: %w", err)
 	}
-	if p["index.html"] == nil {
+	if p.files["index.html"] == nil {
 		return nil, errors.New("the page has no index.html")
 	}
 	return p, nil
@@ -79,14 +86,15 @@ func compress(content []byte) ([]byte, error) {
 	return into.Bytes(), nil
 }
 
-func (p page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP serves one of the files.
+func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(r.URL.Path, "/")
 	if name == "" {
 		name = "index.html"
 	}
-	file := p[name]
+	file := p.files[name]
 	if file == nil {
-		refuse(w, notFound())
+		refuse(w, p.missing)
 		return
 	}
 	header, content, tag := w.Header(), file.content, `"`+file.tag+`"`

@@ -38,7 +38,7 @@ func (s *server) rules(r *request) (any, *api.View, error) {
 			Since: one.Since,
 		})
 	}
-	if r.rights.everywhere(rulesKind) {
+	if r.rights.Everywhere(rulesKind) {
 		answer.Rules, err = s.options.Rules.Rules(r.Context())
 	}
 	return answer, &answer.View, err

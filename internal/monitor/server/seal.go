@@ -12,8 +12,8 @@ import (
 	"fmt"
 )
 
-// sealer encrypts texts for those who only carry them. What it opens is what it sealed, with the same key and purpose.
-type sealer struct {
+// Sealer encrypts texts for those who only carry them. What it opens is what it sealed, with the same key and purpose.
+type Sealer struct {
 	aead cipher.AEAD
 	// nonces is the key for nonces that follow from the content, nil if they are random.
 	nonces []byte
@@ -24,10 +24,10 @@ var errSealed = errors.New("this was not sealed here")
 // encoding has one text for each content.
 var encoding = base64.RawURLEncoding.Strict()
 
-// newSealer derives the keys of a purpose. A sealer that repeats makes the same of the same: it can be compared, and tells nothing
+// NewSealer derives the keys of a purpose, in which the name of the program is. A sealer that repeats makes the same of the same: it can be compared, and tells nothing
 // else.
-func newSealer(key []byte, purpose string, repeats bool) (*sealer, error) {
-	derived, err := hkdf.Key(sha256.New, key, nil, "slipway-monitor "+purpose, 64)
+func NewSealer(key []byte, purpose string, repeats bool) (*Sealer, error) {
+	derived, err := hkdf.Key(sha256.New, key, nil, purpose, 64)
 	if err != nil {
 		return nil, fmt.Errorf("derive a key: %w", err)
 	}
@@ -39,14 +39,15 @@ func newSealer(key []byte, purpose string, repeats bool) (*sealer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a cipher: %w", err)
 	}
-	s := &sealer{aead: aead}
+	s := &Sealer{aead: aead}
 	if repeats {
 		s.nonces = derived[32:]
 	}
 	return s, nil
 }
 
-func (s *sealer) seal(content []byte) string {
+// Seal encrypts a text. What it returns has letters, digits, - and _ only.
+func (s *Sealer) Seal(content []byte) string {
 	nonce := make([]byte, s.aead.NonceSize(), s.aead.NonceSize()+len(content)+s.aead.Overhead())
 	if s.nonces == nil {
 		_, _ = rand.Read(nonce) // never fails: the program ends instead
@@ -56,13 +57,14 @@ func (s *sealer) seal(content []byte) string {
 	return encoding.EncodeToString(s.aead.Seal(nonce, nonce, content, nil))
 }
 
-func (s *sealer) nonce(content []byte) []byte {
+func (s *Sealer) nonce(content []byte) []byte {
 	sum := hmac.New(sha256.New, s.nonces)
 	sum.Write(content)
 	return sum.Sum(nil)[:s.aead.NonceSize()]
 }
 
-func (s *sealer) open(sealed string) ([]byte, error) {
+// Open returns what was sealed, and an error for everything else.
+func (s *Sealer) Open(sealed string) ([]byte, error) {
 	raw, err := encoding.DecodeString(sealed)
 	if err != nil || len(raw) < s.aead.NonceSize() {
 		return nil, errSealed

@@ -20,11 +20,11 @@ const (
 // server answers requests.
 type server struct {
 	options  Options
-	tokens   *authenticator
-	access   *authorizer
-	limits   *limits
-	cursors  *sealer
-	sessions *sealer
+	tokens   *Authenticator
+	sessions *Sessions
+	access   *Authorizer
+	limits   *Limits
+	cursors  *Sealer
 	index    *index
 	// within is answerWithin, unless a test sets it.
 	within time.Duration
@@ -33,8 +33,8 @@ type server struct {
 // request is a request of somebody who is known.
 type request struct {
 	*http.Request
-	user   *user
-	rights *rights
+	user   *User
+	rights grants
 	params params
 	kinds  *kinds
 }
@@ -74,11 +74,13 @@ func newServer(options Options) (http.Handler, *server, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &server{options: options, tokens: newAuthenticator(&options), access: newAuthorizer(&options), limits: newLimits(&options), within: answerWithin}
-	if s.cursors, err = newSealer(options.Key, "cursors", true); err != nil {
+	s := &server{options: options, access: NewAuthorizer(options.rights()), limits: NewLimits(options.guard()), within: answerWithin}
+	who := options.signin(s)
+	s.tokens = NewAuthenticator(who)
+	if s.sessions, err = NewSessions(who, s.tokens); err != nil {
 		return nil, nil, err
 	}
-	if s.sessions, err = newSealer(options.Key, "sessions", false); err != nil {
+	if s.cursors, err = NewSealer(options.Key, api.Audience+" cursors", true); err != nil {
 		return nil, nil, err
 	}
 	s.index = newIndex(s)
@@ -89,25 +91,25 @@ func newServer(options Options) (http.Handler, *server, error) {
 func (s *server) handler() (http.Handler, error) {
 	inner := http.NewServeMux()
 	for name, e := range endpoints() {
-		inner.Handle(api.Prefix+name, s.get(s.known(false, func(w http.ResponseWriter, r *request) { s.serve(w, r, e) })))
+		inner.Handle(api.Prefix+name, ReadOnly(s.known(false, func(w http.ResponseWriter, r *request) { s.serve(w, r, e) })))
 	}
-	inner.Handle(api.Prefix+"stream", s.get(s.known(true, s.stream)))
-	inner.HandleFunc("/login", s.login)
-	inner.HandleFunc("/logout", s.logout)
+	inner.Handle(api.Prefix+"stream", ReadOnly(s.known(true, s.stream)))
+	inner.HandleFunc("/login", s.sessions.Login)
+	inner.HandleFunc("/logout", s.sessions.Logout)
 	if s.options.Page != nil {
-		page, err := newPage(s.options.Page)
+		files, err := NewPage(s.options.Page, notFound())
 		if err != nil {
 			return nil, err
 		}
-		inner.Handle("/{$}", s.get(page))
-		inner.Handle("/assets/", s.get(page))
+		inner.Handle("/{$}", ReadOnly(files))
+		inner.Handle("/assets/", ReadOnly(files))
 	}
 	inner.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { refuse(w, notFound()) })
 	outer := http.NewServeMux()
-	outer.Handle("/healthz", s.get(probe(func() error { return nil })))
-	outer.Handle("/readyz", s.get(probe(s.options.Ready)))
-	outer.Handle("/", s.guard(inner))
-	return secure(outer), nil
+	outer.Handle("/healthz", ReadOnly(probe(func() error { return nil })))
+	outer.Handle("/readyz", ReadOnly(probe(s.options.Ready)))
+	outer.Handle("/", Protect(s.options.guard(), inner))
+	return Secure(outer), nil
 }
 
 // HTTPServer returns a server with bounds on the time and the size of requests. Streams set their own deadlines.
@@ -140,18 +142,18 @@ func (s *server) known(stream bool, next func(http.ResponseWriter, *request)) ht
 			refuse(w, s.failureOf(r, err))
 			return
 		}
-		who, err := s.tokens.whose(ctx, s.tokenOf(r))
+		who, err := s.tokens.Whose(ctx, s.sessions.TokenOf(r))
 		if err != nil {
 			refuse(w, s.failureOf(r, err))
 			return
 		}
-		leave, err := s.limits.enter(who.id, stream, s.options.Clock.Now())
+		leave, err := s.limits.Enter(who.ID, stream, s.options.Clock.Now())
 		if err != nil {
 			refuse(w, s.failureOf(r, err))
 			return
 		}
 		defer leave()
-		known := &request{Request: r, user: who, rights: s.access.of(ctx, who)}
+		known := &request{Request: r, user: who, rights: grants{s.access.Of(ctx, who)}}
 		if !stream {
 			known.Request = r.WithContext(ctx)
 		}
@@ -179,13 +181,17 @@ func (s *server) answer(r *request, e endpoint) (any, *viewOf, error) {
 		return nil, nil, err
 	}
 	answer, view, err := e.answer(s, r)
-	if problem := r.rights.problem(); problem != nil {
+	if problem := r.rights.Problem(); problem != nil {
 		return nil, nil, problem
 	}
 	return answer, (*viewOf)(view), err
 }
 
 func (s *server) whoami(r *request) (any, *api.View, error) {
-	answer := &api.Whoami{User: r.user.Username, Groups: r.user.Groups, View: s.viewOf(nil)}
+	answer := s.welcome(r.user)
 	return answer, &answer.View, nil
+}
+
+func (s *server) welcome(who *User) *api.Whoami {
+	return &api.Whoami{User: who.Username, Groups: who.Groups, View: s.viewOf(nil)}
 }

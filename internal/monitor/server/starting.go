@@ -14,5 +14,5 @@ func Starting(why func() string) http.Handler {
 	mux.Handle("GET /healthz", probe(func() error { return nil }))
 	mux.Handle("GET /readyz", probe(func() error { return errors.New("starting") }))
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { refuse(w, fail(api.Unavailable, "%s", why())) })
-	return secure(mux)
+	return Secure(mux)
 }

@@ -141,7 +141,7 @@ func (s *server) newStream(w http.ResponseWriter, r *request) (*eventStream, err
 	if st.filter, err = s.readFilter(r); err != nil {
 		return nil, err
 	}
-	if err := r.rights.problem(); err != nil {
+	if err := r.rights.Problem(); err != nil {
 		return nil, err
 	}
 	if st.cursor = st.filter.Cursor; st.cursor == "" {
@@ -185,10 +185,10 @@ func (st *eventStream) look(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err := st.r.rights.problem(); err != nil {
+	if err := st.r.rights.Problem(); err != nil {
 		return false, err
 	}
-	if st.r.rights.incomplete() {
+	if st.r.rights.Incomplete() {
 		return false, fail(api.TooMany, tooManyQuestions) // whoever goes on from the last place misses nothing
 	}
 	for i := range page.Changes {
@@ -212,18 +212,18 @@ func (st *eventStream) look(ctx context.Context) (more bool, err error) {
 
 // renew asks again who the user is and what the user may see.
 func (st *eventStream) renew(ctx context.Context) error {
-	who, err := st.server.tokens.whose(ctx, st.server.tokenOf(st.r.Request))
+	who, err := st.server.tokens.Whose(ctx, st.server.sessions.TokenOf(st.r.Request))
 	if err != nil {
 		return err
 	}
-	if who.id != st.r.user.id {
-		return unauthenticated()
+	if who.ID != st.r.user.ID {
+		return st.server.tokens.Unauthenticated()
 	}
-	st.r.rights = st.server.access.of(ctx, who)
-	if st.filter.Resource != "" && !st.r.rights.in(st.filter.kindAsked(), st.filter.Namespace) {
+	st.r.rights = grants{st.server.access.Of(ctx, who)}
+	if st.filter.Resource != "" && !st.r.rights.In(st.filter.kindAsked(), st.filter.Namespace) {
 		return notFound()
 	}
-	return st.r.rights.problem()
+	return st.r.rights.Problem()
 }
 
 func (st *eventStream) send(c *store.Change) error {

@@ -19,7 +19,7 @@ import (
 // TestAReaderCannotHaveTheAPIServerAskedWithoutALimit: the history has more namespaces than a request may ask about, and one user asks for
 // all of it on and on. Another user is answered as if nobody else was there.
 func TestAReaderCannotHaveTheAPIServerAskedWithoutALimit(t *testing.T) {
-	const namespaces, rounds, pause = 2500, 8, namespaceFor + time.Millisecond
+	const namespaces, rounds, pause = 2500, 8, NamespaceFor + time.Millisecond
 	apples := kindOf("apples", true)
 	clock := testingclock.NewFakeClock(time.Now())
 	m := newMonitor(t, func(o *Options) { o.Clock = clock }, apples)
@@ -46,8 +46,8 @@ func TestAReaderCannotHaveTheAPIServerAskedWithoutALimit(t *testing.T) {
 		}
 		clock.Step(pause)
 	}
-	most := questionsAtOnce + int(rounds*pause.Seconds()*questionsEachSecond)
-	if got := asked() - before; got > most || got < maxQuestions {
+	most := QuestionsAtOnce + int(rounds*pause.Seconds()*QuestionsEachSecond)
+	if got := asked() - before; got > most || got < MaxQuestions {
 		t.Errorf("the API server was asked %d times, and %d is the most", got, most)
 	}
 	m.cluster.allow("user-other", "apples.example.com", "n1", true)
@@ -75,7 +75,7 @@ func newRemade(t *testing.T) *remade {
 }
 
 // pass lets the time pass for which it counts which namespace has a name.
-func (r *remade) pass() { r.clock.Step(namespaceFor + time.Millisecond) }
+func (r *remade) pass() { r.clock.Step(NamespaceFor + time.Millisecond) }
 
 // add records an object, and an alarm about it.
 func (r *remade) add(name, word string) change.Record {

@@ -70,7 +70,7 @@ func (k *kinds) names() []schema.GroupResource {
 // visible returns the kinds that the user may list: in a namespace, or everywhere if it is empty.
 func (r *request) visible(namespace string) []schema.GroupResource {
 	names := r.kinds.names()
-	r.rights.prepare(names)
+	r.rights.Prepare(names)
 	var visible []schema.GroupResource
 	for _, name := range names {
 		if r.maySee(name, namespace) {
@@ -87,7 +87,7 @@ func (r *request) maySee(kind schema.GroupResource, namespace string) bool {
 	if ok && !known.Namespaced {
 		namespace = ""
 	}
-	return r.rights.in(kind, namespace)
+	return r.rights.In(kind, namespace)
 }
 
 // sees tells whether the user may see an object that has a last state. The checkpoint of its kind is older than the state.
