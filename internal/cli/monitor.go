@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/slipway-dev/slipway/internal/monitor/api"
+	"github.com/slipway-dev/slipway/internal/web/failure"
 )
 
 const (
@@ -201,15 +202,15 @@ func (m *monitorClient) ask(ctx context.Context, endpoint string, params url.Val
 
 // monitorRefusal says why the monitor did not answer.
 func monitorRefusal(code int, body []byte) error {
-	f := &api.Failure{}
+	f := &failure.Failure{}
 	if json.Unmarshal(body, f) != nil || f.Message == "" {
 		return fmt.Errorf("what answers is not the monitor: HTTP %d", code)
 	}
 	message := printable(f.Message)
 	switch f.Reason {
-	case api.Unauthenticated:
+	case failure.Unauthenticated:
 		message = "the monitor does not know you: the cluster does not accept your token, or not any more"
-	case api.NotFound:
+	case failure.NotFound:
 		message += "; who may list a kind in a namespace sees its changes there: try -n NAMESPACE"
 	}
 	return errors.New(message)

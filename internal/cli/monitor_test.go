@@ -16,6 +16,7 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/monitor/api"
 	"github.com/slipway-dev/slipway/internal/monitor/change"
+	"github.com/slipway-dev/slipway/internal/web/failure"
 )
 
 // monitorAnswers plays the monitor. It notes what it is asked.
@@ -157,8 +158,8 @@ func TestWhyTheMonitorDoesNotAnswer(t *testing.T) {
 		stderr string
 	}{
 		"no token":            {`{"username":"u","password":"p"}`, 200, nil, []string{"coverage"}, "--monitor-account NAMESPACE/NAME"},
-		"a token that is old": {`{"token":"t"}`, 401, &api.Failure{Reason: api.Unauthenticated, Message: "m"}, []string{"coverage"}, "does not accept your token"},
-		"no right":            {`{"token":"t"}`, 404, &api.Failure{Reason: api.NotFound, Message: "there is no such kind"}, []string{"changes"}, "try -n NAMESPACE"},
+		"a token that is old": {`{"token":"t"}`, 401, &failure.Failure{Reason: failure.Unauthenticated, Message: "m"}, []string{"coverage"}, "does not accept your token"},
+		"no right":            {`{"token":"t"}`, 404, &failure.Failure{Reason: failure.NotFound, Message: "there is no such kind"}, []string{"changes"}, "try -n NAMESPACE"},
 		"something else":      {`{"token":"t"}`, 200, "hello", []string{"health"}, "not the monitor"},
 		"another page":        {`{"token":"t"}`, 302, nil, []string{"health"}, "not the monitor"},
 		"as another user":     {`{"token":"t"}`, 200, nil, []string{"health", "--as", "admin"}, "--monitor-account"},

@@ -15,7 +15,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/slipway-dev/slipway/internal/monitor/api"
+	"github.com/slipway-dev/slipway/internal/web/failure"
 )
 
 const (
@@ -212,5 +212,5 @@ func refuseUI(w http.ResponseWriter, code int, message string) {
 	secureUI(w)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(&api.Failure{Code: code, Reason: api.Unavailable, Message: message})
+	_ = json.NewEncoder(w).Encode(&failure.Failure{Code: code, Reason: failure.Unavailable, Message: message})
 }

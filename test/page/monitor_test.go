@@ -20,6 +20,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/monitor/store"
 	"github.com/slipway-dev/slipway/internal/monitor/supervisor"
 	"github.com/slipway-dev/slipway/internal/monitor/web"
+	"github.com/slipway-dev/slipway/internal/web/rights"
 )
 
 // token is the one that the cluster accepts, and user whose it is. The user may list everything.
@@ -38,16 +39,16 @@ func (tokens) Create(_ context.Context, review *authenticationv1.TokenReview, _ 
 	return answer, nil
 }
 
-type rights struct{}
+type reviews struct{}
 
-func (rights) Create(_ context.Context, review *authorizationv1.SubjectAccessReview, _ metav1.CreateOptions) (*authorizationv1.SubjectAccessReview, error) {
+func (reviews) Create(_ context.Context, review *authorizationv1.SubjectAccessReview, _ metav1.CreateOptions) (*authorizationv1.SubjectAccessReview, error) {
 	answer := review.DeepCopy()
 	answer.Status.Allowed = review.Spec.User == user && review.Spec.ResourceAttributes.Verb == "list"
 	return answer, nil
 }
 
 // namespaces are not asked for: the user may list everywhere.
-type namespaces struct{ server.Namespaces }
+type namespaces struct{ rights.Namespaces }
 
 // coverage follows kinds. One of them is refused.
 type coverage struct {
@@ -122,7 +123,7 @@ func emptyMonitor(t *testing.T) *monitor {
 	}
 	t.Cleanup(func() { _ = made.Close() })
 	handler, err := server.New(server.Options{
-		Store: made, Coverage: coverage{kinds(), "certificates"}, TokenReviews: tokens{}, AccessReviews: rights{}, Namespaces: namespaces{}, Rules: rules{}, Reports: reports,
+		Store: made, Coverage: coverage{kinds(), "certificates"}, TokenReviews: tokens{}, AccessReviews: reviews{}, Namespaces: namespaces{}, Rules: rules{}, Reports: reports,
 		Key: []byte(strings.Repeat("k", 32)), Page: web.Files(), Rate: 10_000, Burst: 10_000, Parallel: 400, Streams: 400,
 	})
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/monitor/notify"
 	"github.com/slipway-dev/slipway/internal/monitor/recorder"
 	"github.com/slipway-dev/slipway/internal/monitor/rule"
-	"github.com/slipway-dev/slipway/internal/monitor/server"
 	"github.com/slipway-dev/slipway/internal/monitor/store"
+	"github.com/slipway-dev/slipway/internal/web/rights"
 )
 
 // Options are what Alarms need. Store, Clock, Log and Registry must be set.
@@ -31,7 +31,7 @@ type Options struct {
 	Events eventsclient.EventsGetter
 	// Namespaces says which namespace has a name now: in one that was made again there is no Event about an object of the one before. Nil:
 	// nobody asks.
-	Namespaces server.Namespaces
+	Namespaces rights.Namespaces
 	// Instance names the process, in Events. Default: slipway-monitor.
 	Instance string
 	// Source names the monitor in CloudEvents. Default: slipway-monitor.

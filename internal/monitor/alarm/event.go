@@ -23,8 +23,8 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/monitor/change"
 	"github.com/slipway-dev/slipway/internal/monitor/notify"
-	"github.com/slipway-dev/slipway/internal/monitor/server"
 	"github.com/slipway-dev/slipway/internal/text"
+	"github.com/slipway-dev/slipway/internal/web/rights"
 )
 
 const (
@@ -51,7 +51,7 @@ const (
 // eventWriter makes Events of alarms.
 type eventWriter struct {
 	events     eventsclient.EventsGetter
-	namespaces server.Namespaces
+	namespaces rights.Namespaces
 	instance   string
 	clock      clock.Clock
 	log        *slog.Logger

@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/monitor/api"
 	"github.com/slipway-dev/slipway/internal/monitor/server"
+	"github.com/slipway-dev/slipway/internal/web/failure"
 )
 
 func TestTheAPISaysThatTheHistoryIsNotOpen(t *testing.T) {
@@ -23,8 +24,8 @@ func TestTheAPISaysThatTheHistoryIsNotOpen(t *testing.T) {
 	}
 	said := func() string {
 		t.Helper()
-		w, f := ask(api.Prefix+"changes"), api.Failure{}
-		if err := json.Unmarshal(w.Body.Bytes(), &f); err != nil || w.Code != http.StatusServiceUnavailable || f.Reason != api.Unavailable {
+		w, f := ask(api.Prefix+"changes"), failure.Failure{}
+		if err := json.Unmarshal(w.Body.Bytes(), &f); err != nil || w.Code != http.StatusServiceUnavailable || f.Reason != failure.Unavailable {
 			t.Errorf("%d %s (%v)", w.Code, w.Body, err)
 		}
 		if w.Header().Get("Retry-After") == "" || w.Header().Get("X-Content-Type-Options") != "nosniff" {

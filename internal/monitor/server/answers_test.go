@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/monitor/crdcheck"
 	"github.com/slipway-dev/slipway/internal/monitor/recorder"
 	"github.com/slipway-dev/slipway/internal/monitor/store"
+	"github.com/slipway-dev/slipway/internal/web/failure"
 )
 
 func TestPagesFollowEachOtherWithoutAHole(t *testing.T) {
@@ -330,7 +331,7 @@ func TestAStreamEndsWhenTheRightsDo(t *testing.T) {
 	ahead.by.Store(int64(time.Minute)) // the server keeps its own answers for some seconds; this test does not wait for their end
 	m.record(apples, "north", "b", "x")
 	ring.ring <- struct{}{}
-	if _, data := l.next("failure"); !strings.Contains(data, string(api.NotFound)) {
+	if _, data := l.next("failure"); !strings.Contains(data, string(failure.NotFound)) {
 		t.Errorf("%s", data)
 	}
 	if l.lines.Scan() && strings.TrimSpace(l.lines.Text()) != "" {

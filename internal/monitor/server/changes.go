@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/monitor/api"
 	"github.com/slipway-dev/slipway/internal/monitor/change"
 	"github.com/slipway-dev/slipway/internal/monitor/store"
+	"github.com/slipway-dev/slipway/internal/web/failure"
 )
 
 const (
@@ -59,7 +60,7 @@ func (s *server) changes(r *request) (any, *api.View, error) {
 // history answers with the changes of one object. An object of the same name that was there before has its changes in it, too.
 func (s *server) history(r *request) (any, *api.View, error) {
 	if r.params[paramKind] == "" || r.params[paramName] == "" {
-		return nil, nil, fail(api.BadRequest, "history needs a kind and a name")
+		return nil, nil, failure.New(failure.BadRequest, "history needs a kind and a name")
 	}
 	return s.changes(r)
 }
@@ -86,14 +87,14 @@ func (s *server) readFilter(r *request) (*filter, error) {
 		return nil, err
 	}
 	if f.path != "" && f.path[0] != '.' && f.path[0] != '[' {
-		return nil, fail(api.BadRequest, "a path begins with a point, such as .spec.replicas")
+		return nil, failure.New(failure.BadRequest, "a path begins with a point, such as .spec.replicas")
 	}
 	switch r.params[paramOrder] {
 	case "", "newest":
 	case "oldest":
 		f.OldestFirst = true
 	default:
-		return nil, fail(api.BadRequest, "order is newest or oldest")
+		return nil, failure.New(failure.BadRequest, "order is newest or oldest")
 	}
 	if f.Types, err = readTypes(r.params[paramType]); err != nil {
 		return nil, err
@@ -134,7 +135,7 @@ func readTypes(text string) ([]change.Type, error) {
 	var read []change.Type
 	for part := range strings.SplitSeq(text, ",") {
 		if !slices.Contains(known, change.Type(part)) {
-			return nil, fail(api.BadRequest, "type is a list, with commas, of Baseline, Created, Updated, Deleted and Gap")
+			return nil, failure.New(failure.BadRequest, "type is a list, with commas, of Baseline, Created, Updated, Deleted and Gap")
 		}
 		if !slices.Contains(read, change.Type(part)) {
 			read = append(read, change.Type(part))
@@ -151,7 +152,7 @@ func (s *server) openCursor(sealed string) (string, error) {
 	}
 	place, err := s.cursors.Open(sealed)
 	if err != nil {
-		return "", fail(api.BadRequest, "the cursor is not one that this monitor gave")
+		return "", failure.New(failure.BadRequest, "the cursor is not one that this monitor gave")
 	}
 	return string(place), nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/monitor/recorder"
 	"github.com/slipway-dev/slipway/internal/monitor/store"
 	"github.com/slipway-dev/slipway/internal/monitor/supervisor"
+	"github.com/slipway-dev/slipway/internal/web/failure"
 )
 
 // maxVersions is how many versions of a definition are compared for one answer, and maxFindings how many findings each may have.
@@ -32,7 +33,7 @@ func (s *server) definitions(r *request) (any, *api.View, error) {
 		return nil, nil, err
 	}
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {
-		return nil, nil, fail(api.BadRequest, "name is that of a definition, such as widgets.example.com")
+		return nil, nil, failure.New(failure.BadRequest, "name is that of a definition, such as widgets.example.com")
 	}
 	if !r.rights.Everywhere(definitionsKind) {
 		return nil, nil, notFound()

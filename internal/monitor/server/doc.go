@@ -5,19 +5,16 @@
 // or everywhere, and what may not be seen is refused like what does not exist. Rights are asked for before the history is. When
 // the API server does not answer, nothing is shown.
 //
+// Who signs in, what may be listed, which requests are let in and how files are served is in internal/web. This package says what
+// the monitor answers.
+//
 //   - options.go: Options, and what the server reads
 //   - server.go: New, HTTPServer, and which endpoints there are
 //   - starting.go: what is answered before the history is open
-//   - guard.go: security headers, which requests are refused, and how many at a time
-//   - authenticate.go: whose token it is
-//   - session.go: the cookie of a browser
-//   - authorize.go: what a user may list
-//   - tenure.go: which namespace has a name now
 //   - grants.go: rights as the history asks for them
-//   - seal.go: what clients carry and cannot read
 //   - params.go: the parameters of requests
 //   - view.go: how old an answer is
-//   - failure.go: what a user is told of an error, and refuse.go how
+//   - failure.go: what a user is told of an error
 //   - list.go: kinds and coverage
 //   - changes.go: changes and history
 //   - gaps.go: gaps and rate
@@ -26,5 +23,4 @@
 //   - definitions.go: versions of definitions and what they change
 //   - rules.go: rules and alarms
 //   - stream.go: changes as they come
-//   - page.go: the files of the page
 package server

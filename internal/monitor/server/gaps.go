@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/monitor/api"
 	"github.com/slipway-dev/slipway/internal/monitor/change"
 	"github.com/slipway-dev/slipway/internal/monitor/store"
+	"github.com/slipway-dev/slipway/internal/web/failure"
 )
 
 const (
@@ -78,7 +79,7 @@ func (s *server) rate(r *request) (any, *api.View, error) {
 		f.Since = now.Add(-time.Hour)
 	}
 	if !f.Since.Before(now) || now.Sub(f.Since) > 366*24*time.Hour {
-		return nil, nil, fail(api.BadRequest, "since is in the past, and a year ago at most")
+		return nil, nil, failure.New(failure.BadRequest, "since is in the past, and a year ago at most")
 	}
 	answer := &api.Rate{View: s.viewOf(r.kinds, f.kinds...)}
 	if f.Namespace == "" && f.Resource == "" && s.seesAll(r) {

@@ -5,10 +5,11 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/monitor/change"
 	"github.com/slipway-dev/slipway/internal/monitor/store"
+	"github.com/slipway-dev/slipway/internal/web/rights"
 )
 
 // grants are the rights of a user as the history asks for them.
-type grants struct{ *Rights }
+type grants struct{ *rights.Rights }
 
 // share tells what the user may see of the history of a kind in a namespace, which is empty for objects that have none.
 func (g grants) share(kind schema.GroupResource, namespace string) store.Share {

@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/monitor/api"
 	"github.com/slipway-dev/slipway/internal/monitor/change"
 	"github.com/slipway-dev/slipway/internal/monitor/store"
+	"github.com/slipway-dev/slipway/internal/web/failure"
 )
 
 // object answers with an object as it is, or as it was at a time.
@@ -28,7 +29,7 @@ func (s *server) object(r *request) (any, *api.View, error) {
 	}
 	name := r.params[paramName]
 	if !asked || name == "" {
-		return nil, nil, fail(api.BadRequest, "object needs a kind and a name")
+		return nil, nil, failure.New(failure.BadRequest, "object needs a kind and a name")
 	}
 	if !r.rights.In(kind, namespace) {
 		return nil, nil, notFound()

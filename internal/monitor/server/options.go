@@ -21,6 +21,10 @@ import (
 	"github.com/slipway-dev/slipway/internal/monitor/recorder"
 	"github.com/slipway-dev/slipway/internal/monitor/store"
 	"github.com/slipway-dev/slipway/internal/monitor/supervisor"
+	"github.com/slipway-dev/slipway/internal/web/failure"
+	"github.com/slipway-dev/slipway/internal/web/guard"
+	"github.com/slipway-dev/slipway/internal/web/rights"
+	"github.com/slipway-dev/slipway/internal/web/signin"
 )
 
 // Store is what is read of the history. A *store.Store is one.
@@ -85,7 +89,7 @@ type Options struct {
 	TokenReviews  authenticationclient.TokenReviewInterface
 	AccessReviews authorizationclient.SubjectAccessReviewInterface
 	// Namespaces says which namespace has a name now: of one that was made again, nothing from before is shown to who has rights in it.
-	Namespaces Namespaces
+	Namespaces rights.Namespaces
 	// OwnAudienceOnly refuses tokens that the API server accepts, too, so that the monitor never holds one. Then only tokens with
 	// the audience api.Audience are left.
 	OwnAudienceOnly bool
@@ -155,21 +159,21 @@ func (o Options) withDefaults() (Options, error) {
 }
 
 // signin are the options of who may sign in to this server.
-func (o *Options) signin(s *server) *SigninOptions {
-	return &SigninOptions{
+func (o *Options) signin(s *server) *signin.Options {
+	return &signin.Options{
 		Program: program, Audience: api.Audience, OwnAudienceOnly: o.OwnAudienceOnly, TokenReviews: o.TokenReviews, Key: o.Key,
 		BehindTLS: o.BehindTLS, Life: o.SessionLife, WithoutCookie: "use kubectl slipway ui", Clock: o.Clock,
-		Welcome: func(w http.ResponseWriter, who *User) { writeJSON(w, http.StatusOK, s.welcome(who)) },
-		Refuse:  func(w http.ResponseWriter, r *http.Request, err error) { refuse(w, s.failureOf(r, err)) },
+		Welcome: func(w http.ResponseWriter, who *signin.User) { failure.WriteJSON(w, http.StatusOK, s.welcome(who)) },
+		Refuse:  func(w http.ResponseWriter, r *http.Request, err error) { failure.Refuse(w, s.failureOf(r, err)) },
 	}
 }
 
-func (o *Options) rights() *RightsOptions {
-	return &RightsOptions{AccessReviews: o.AccessReviews, Namespaces: o.Namespaces, Clock: o.Clock}
+func (o *Options) rights() *rights.Options {
+	return &rights.Options{AccessReviews: o.AccessReviews, Namespaces: o.Namespaces, Clock: o.Clock}
 }
 
-func (o *Options) guard() *GuardOptions {
-	return &GuardOptions{
+func (o *Options) guard() *guard.Options {
+	return &guard.Options{
 		Program: program, Hosts: o.Hosts, Rate: o.Rate, Burst: o.Burst, Parallel: o.Parallel, Streams: o.Streams, Clock: o.Clock,
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/slipway-dev/slipway/internal/monitor/api"
+	"github.com/slipway-dev/slipway/internal/web/failure"
 )
 
 // The parameters of requests.
@@ -47,17 +47,17 @@ type params map[string]string
 func readParams(query string, known []string) (params, error) {
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return nil, fail(api.BadRequest, "the parameters cannot be read")
+		return nil, failure.New(failure.BadRequest, "the parameters cannot be read")
 	}
 	read := params{}
 	for name, texts := range values {
 		switch {
 		case !slices.Contains(known, name):
-			return nil, fail(api.BadRequest, "a parameter is not known; there are: %s", strings.Join(known, ", "))
+			return nil, failure.New(failure.BadRequest, "a parameter is not known; there are: %s", strings.Join(known, ", "))
 		case len(texts) > 1:
-			return nil, fail(api.BadRequest, "the parameter %s is there more than once", name)
+			return nil, failure.New(failure.BadRequest, "the parameter %s is there more than once", name)
 		case len(texts[0]) > maxParam || !utf8.ValidString(texts[0]) || strings.ContainsFunc(texts[0], unicode.IsControl):
-			return nil, fail(api.BadRequest, "the parameter %s is too long, or is no text", name)
+			return nil, failure.New(failure.BadRequest, "the parameter %s is too long, or is no text", name)
 		}
 		if texts[0] != "" {
 			read[name] = texts[0]
@@ -74,7 +74,7 @@ func (p params) kind() (kind schema.GroupResource, asked bool, err error) {
 	}
 	kind = schema.ParseGroupResource(text)
 	if len(validation.IsDNS1123Subdomain(kind.Resource)) > 0 || kind.Group != "" && len(validation.IsDNS1123Subdomain(kind.Group)) > 0 {
-		return kind, true, fail(api.BadRequest, "kind is the plural and the group, such as widgets.example.com")
+		return kind, true, failure.New(failure.BadRequest, "kind is the plural and the group, such as widgets.example.com")
 	}
 	return kind, true, nil
 }
@@ -82,7 +82,7 @@ func (p params) kind() (kind schema.GroupResource, asked bool, err error) {
 // namespace returns the namespace that is asked for, empty for all.
 func (p params) namespace() (string, error) {
 	if text := p[paramNamespace]; text != "" && len(validation.IsDNS1123Label(text)) > 0 {
-		return "", fail(api.BadRequest, "namespace is no name of a namespace")
+		return "", failure.New(failure.BadRequest, "namespace is no name of a namespace")
 	}
 	return p[paramNamespace], nil
 }
@@ -98,7 +98,7 @@ func (p params) time(name string, now time.Time) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
-		return time.Time{}, fail(api.BadRequest, "%s is a time such as 2026-11-25T14:00:00Z, or how long ago, such as 1h30m", name)
+		return time.Time{}, failure.New(failure.BadRequest, "%s is a time such as 2026-11-25T14:00:00Z, or how long ago, such as 1h30m", name)
 	}
 	return at, nil
 }
@@ -110,7 +110,7 @@ func (p params) number(name string, standard, highest int) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > highest {
-		return 0, fail(api.BadRequest, "%s is a number from 1 to %d", name, highest)
+		return 0, failure.New(failure.BadRequest, "%s is a number from 1 to %d", name, highest)
 	}
 	return n, nil
 }
@@ -124,6 +124,6 @@ func (p params) flag(name string, standard bool) (bool, error) {
 	case "false":
 		return false, nil
 	default:
-		return false, fail(api.BadRequest, "%s is true or false", name)
+		return false, failure.New(failure.BadRequest, "%s is true or false", name)
 	}
 }

@@ -16,6 +16,9 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/slipway-dev/slipway/internal/monitor/api"
+	"github.com/slipway-dev/slipway/internal/web/failure"
+	"github.com/slipway-dev/slipway/internal/web/guard"
+	"github.com/slipway-dev/slipway/internal/web/signin"
 )
 
 type fixedRules struct {
@@ -37,7 +40,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		"without a token":               {"", "whoami", nil, 401},
 		"with a token of nobody":        {"nobody", "whoami", nil, 401},
 		"with a token that is none":     {"user\x00", "whoami", nil, 401},
-		"with a token that is too long": {"user" + strings.Repeat("x", MaxToken), "whoami", nil, 401},
+		"with a token that is too long": {"user" + strings.Repeat("x", signin.MaxToken), "whoami", nil, 401},
 		"with a password":               {"", "whoami", func(r *http.Request) { r.SetBasicAuth("user", "user") }, 401},
 		"with two tokens":               {"user", "whoami", func(r *http.Request) { r.Header.Add("Authorization", "Bearer user2") }, 401},
 		"without a token, of an endpoint that is not there": {"", "nothing", nil, 404},
@@ -56,7 +59,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 			r.Header.Set("Sec-Fetch-Site", "cross-site")
 			r.Header.Set("Sec-Fetch-Mode", "cors")
 		}, 403},
-		"that is too long":                        {"user", "changes?actor=" + strings.Repeat("x", MaxURI), nil, 413},
+		"that is too long":                        {"user", "changes?actor=" + strings.Repeat("x", guard.MaxURI), nil, 413},
 		"with a parameter that is too long":       {"user", "changes?actor=" + strings.Repeat("x", maxParam+1), nil, 400},
 		"with an unknown parameter":               {"user", "changes?namespaces=x", nil, 400},
 		"with a parameter twice":                  {"user", "changes?namespace=x&namespace=y", nil, 400},
@@ -83,13 +86,13 @@ func TestRequestsThatAreRefused(t *testing.T) {
 				t.Errorf("%d, want %d: %s", w.Code, tc.code, w.Body)
 			}
 			if tc.code >= 400 {
-				failure := api.Failure{}
-				if err := json.Unmarshal(w.Body.Bytes(), &failure); err != nil || failure.Code != tc.code || failure.Message == "" {
+				told := failure.Failure{}
+				if err := json.Unmarshal(w.Body.Bytes(), &told); err != nil || told.Code != tc.code || told.Message == "" {
 					t.Errorf("the failure is %s", w.Body)
 				}
 			}
 			for header, want := range map[string]string{
-				"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "Content-Security-Policy": Policy,
+				"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "Content-Security-Policy": guard.Policy,
 				"Access-Control-Allow-Origin": "", "Content-Type": "application/json",
 			} {
 				if got := w.Header().Get(header); got != want {
@@ -137,7 +140,7 @@ func TestTokensAreAskedForOnceAMinute(t *testing.T) {
 	ask("user", 401, 2)
 	ask("user", 401, 0)
 	m.cluster.refused["user"] = false
-	clock.Step(RefusedFor + time.Second)
+	clock.Step(signin.RefusedFor + time.Second)
 	ask("user", 200, 2)
 	m.cluster.down = errDown
 	ask("user2", 503, 1)
@@ -180,32 +183,6 @@ func TestAUserSendsOnlySoMuch(t *testing.T) {
 	clock.Step(time.Second)
 	if w := m.ask("user", api.Prefix+"whoami"); w.Code != 200 {
 		t.Errorf("a second later: %d", w.Code)
-	}
-}
-
-func TestOneUserTakesAShareOfTheRoom(t *testing.T) {
-	l := NewLimits(&GuardOptions{Rate: 100, Burst: 100, Parallel: 8, Streams: 10, Clock: testingclock.NewFakeClock(time.Now())})
-	now := time.Now()
-	one, other := UserID{1}, UserID{2}
-	leave, err := l.Enter(one, false, now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := l.Enter(one, false, now); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := l.Enter(one, false, now); err == nil {
-		t.Error("a user gets more than a fourth")
-	}
-	if _, err := l.Enter(other, false, now); err != nil {
-		t.Error(err)
-	}
-	if _, err := l.Enter(one, true, now); err != nil {
-		t.Error("a stream is counted among the answers")
-	}
-	leave()
-	if _, err := l.Enter(one, false, now); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -289,7 +266,7 @@ func TestThePageIsServedWithoutATokenAndNothingBesideIt(t *testing.T) {
 		if got := fmt.Sprintf("%d %s", w.Code, w.Header().Get("Content-Type")); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %s, want %s", path, got, want)
 		}
-		if w.Header().Get("Content-Security-Policy") != Policy {
+		if w.Header().Get("Content-Security-Policy") != guard.Policy {
 			t.Errorf("%s has no policy", path)
 		}
 	}
@@ -305,7 +282,7 @@ func TestThePageIsServedWithoutATokenAndNothingBesideIt(t *testing.T) {
 		r.Header.Set("Accept-Encoding", "gzip")
 		r.Header.Set("If-None-Match", w.Header().Get("ETag"))
 	})
-	if again.Code != http.StatusNotModified || again.Body.Len() > 0 || again.Header().Get("Content-Security-Policy") != Policy {
+	if again.Code != http.StatusNotModified || again.Body.Len() > 0 || again.Header().Get("Content-Security-Policy") != guard.Policy {
 		t.Errorf("what the browser has already: %d %s", again.Code, again.Body)
 	}
 	if plain := m.ask("", "/assets/app.js", func(r *http.Request) { r.Header.Set("If-None-Match", w.Header().Get("ETag")) }); plain.Body.String() != "long" {

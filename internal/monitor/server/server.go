@@ -7,6 +7,11 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/internal/monitor/api"
+	"github.com/slipway-dev/slipway/internal/web/failure"
+	"github.com/slipway-dev/slipway/internal/web/guard"
+	"github.com/slipway-dev/slipway/internal/web/page"
+	"github.com/slipway-dev/slipway/internal/web/rights"
+	"github.com/slipway-dev/slipway/internal/web/signin"
 )
 
 const (
@@ -20,11 +25,11 @@ const (
 // server answers requests.
 type server struct {
 	options  Options
-	tokens   *Authenticator
-	sessions *Sessions
-	access   *Authorizer
-	limits   *Limits
-	cursors  *Sealer
+	tokens   *signin.Authenticator
+	sessions *signin.Sessions
+	access   *rights.Authorizer
+	limits   *guard.Limits
+	cursors  *signin.Sealer
 	index    *index
 	// within is answerWithin, unless a test sets it.
 	within time.Duration
@@ -33,7 +38,7 @@ type server struct {
 // request is a request of somebody who is known.
 type request struct {
 	*http.Request
-	user   *User
+	user   *signin.User
 	rights grants
 	params params
 	kinds  *kinds
@@ -74,13 +79,15 @@ func newServer(options Options) (http.Handler, *server, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &server{options: options, access: NewAuthorizer(options.rights()), limits: NewLimits(options.guard()), within: answerWithin}
+	s := &server{
+		options: options, access: rights.NewAuthorizer(options.rights()), limits: guard.NewLimits(options.guard()), within: answerWithin,
+	}
 	who := options.signin(s)
-	s.tokens = NewAuthenticator(who)
-	if s.sessions, err = NewSessions(who, s.tokens); err != nil {
+	s.tokens = signin.NewAuthenticator(who)
+	if s.sessions, err = signin.NewSessions(who, s.tokens); err != nil {
 		return nil, nil, err
 	}
-	if s.cursors, err = NewSealer(options.Key, api.Audience+" cursors", true); err != nil {
+	if s.cursors, err = signin.NewSealer(options.Key, api.Audience+" cursors", true); err != nil {
 		return nil, nil, err
 	}
 	s.index = newIndex(s)
@@ -91,25 +98,25 @@ func newServer(options Options) (http.Handler, *server, error) {
 func (s *server) handler() (http.Handler, error) {
 	inner := http.NewServeMux()
 	for name, e := range endpoints() {
-		inner.Handle(api.Prefix+name, ReadOnly(s.known(false, func(w http.ResponseWriter, r *request) { s.serve(w, r, e) })))
+		inner.Handle(api.Prefix+name, guard.ReadOnly(s.known(false, func(w http.ResponseWriter, r *request) { s.serve(w, r, e) })))
 	}
-	inner.Handle(api.Prefix+"stream", ReadOnly(s.known(true, s.stream)))
+	inner.Handle(api.Prefix+"stream", guard.ReadOnly(s.known(true, s.stream)))
 	inner.HandleFunc("/login", s.sessions.Login)
 	inner.HandleFunc("/logout", s.sessions.Logout)
 	if s.options.Page != nil {
-		files, err := NewPage(s.options.Page, notFound())
+		files, err := page.New(s.options.Page, notFound())
 		if err != nil {
 			return nil, err
 		}
-		inner.Handle("/{$}", ReadOnly(files))
-		inner.Handle("/assets/", ReadOnly(files))
+		inner.Handle("/{$}", guard.ReadOnly(files))
+		inner.Handle("/assets/", guard.ReadOnly(files))
 	}
-	inner.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { refuse(w, notFound()) })
+	inner.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { failure.Refuse(w, notFound()) })
 	outer := http.NewServeMux()
-	outer.Handle("/healthz", ReadOnly(probe(func() error { return nil })))
-	outer.Handle("/readyz", ReadOnly(probe(s.options.Ready)))
-	outer.Handle("/", Protect(s.options.guard(), inner))
-	return Secure(outer), nil
+	outer.Handle("/healthz", guard.ReadOnly(probe(func() error { return nil })))
+	outer.Handle("/readyz", guard.ReadOnly(probe(s.options.Ready)))
+	outer.Handle("/", guard.Protect(s.options.guard(), inner))
+	return guard.Secure(outer), nil
 }
 
 // HTTPServer returns a server with bounds on the time and the size of requests. Streams set their own deadlines.
@@ -139,17 +146,17 @@ func (s *server) known(stream bool, next func(http.ResponseWriter, *request)) ht
 		ctx, cancel := context.WithTimeout(r.Context(), s.within)
 		defer cancel()
 		if err := http.NewResponseController(w).SetWriteDeadline(s.options.Clock.Now().Add(sentWithin)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-			refuse(w, s.failureOf(r, err))
+			failure.Refuse(w, s.failureOf(r, err))
 			return
 		}
 		who, err := s.tokens.Whose(ctx, s.sessions.TokenOf(r))
 		if err != nil {
-			refuse(w, s.failureOf(r, err))
+			failure.Refuse(w, s.failureOf(r, err))
 			return
 		}
 		leave, err := s.limits.Enter(who.ID, stream, s.options.Clock.Now())
 		if err != nil {
-			refuse(w, s.failureOf(r, err))
+			failure.Refuse(w, s.failureOf(r, err))
 			return
 		}
 		defer leave()
@@ -165,11 +172,11 @@ func (s *server) known(stream bool, next func(http.ResponseWriter, *request)) ht
 func (s *server) serve(w http.ResponseWriter, r *request, e endpoint) {
 	answer, view, err := s.answer(r, e)
 	if err != nil {
-		refuse(w, s.failureOf(r.Request, err))
+		failure.Refuse(w, s.failureOf(r.Request, err))
 		return
 	}
 	view.write(w.Header())
-	writeJSON(w, http.StatusOK, answer)
+	failure.WriteJSON(w, http.StatusOK, answer)
 }
 
 func (s *server) answer(r *request, e endpoint) (any, *viewOf, error) {
@@ -192,6 +199,6 @@ func (s *server) whoami(r *request) (any, *api.View, error) {
 	return answer, &answer.View, nil
 }
 
-func (s *server) welcome(who *User) *api.Whoami {
+func (s *server) welcome(who *signin.User) *api.Whoami {
 	return &api.Whoami{User: who.Username, Groups: who.Groups, View: s.viewOf(nil)}
 }

@@ -4,7 +4,8 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/slipway-dev/slipway/internal/monitor/api"
+	"github.com/slipway-dev/slipway/internal/web/failure"
+	"github.com/slipway-dev/slipway/internal/web/guard"
 )
 
 // Starting answers while there is no history to ask yet: it is alive, it is not ready, and every other request fails with
@@ -13,6 +14,8 @@ func Starting(why func() string) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /healthz", probe(func() error { return nil }))
 	mux.Handle("GET /readyz", probe(func() error { return errors.New("starting") }))
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { refuse(w, fail(api.Unavailable, "%s", why())) })
-	return Secure(mux)
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		failure.Refuse(w, failure.New(failure.Unavailable, "%s", why()))
+	})
+	return guard.Secure(mux)
 }

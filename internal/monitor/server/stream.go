@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/monitor/api"
 	"github.com/slipway-dev/slipway/internal/monitor/store"
+	"github.com/slipway-dev/slipway/internal/web/failure"
 )
 
 const (
@@ -32,7 +33,7 @@ const (
 func (s *server) stream(w http.ResponseWriter, r *request) {
 	st, err := s.newStream(w, r)
 	if err != nil {
-		refuse(w, s.failureOf(r.Request, err))
+		failure.Refuse(w, s.failureOf(r.Request, err))
 		return
 	}
 	if r.Method == http.MethodHead {
@@ -189,7 +190,7 @@ func (st *eventStream) look(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	if st.r.rights.Incomplete() {
-		return false, fail(api.TooMany, tooManyQuestions) // whoever goes on from the last place misses nothing
+		return false, failure.New(failure.TooMany, tooManyQuestions) // whoever goes on from the last place misses nothing
 	}
 	for i := range page.Changes {
 		if err := st.send(&page.Changes[i]); err != nil {

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipway-dev/slipway/internal/monitor/api"
 	"github.com/slipway-dev/slipway/internal/monitor/store"
+	"github.com/slipway-dev/slipway/internal/web/failure"
 )
 
 // stuckStore is a store that does not answer when it is asked for changes.
@@ -46,7 +46,7 @@ func TestAStreamThatCannotGoOnSaysSo(t *testing.T) {
 	m.record(apples, "north", "a", "x")
 	l.next("change")
 	close(stuck)
-	if _, data := l.next("failure"); !strings.Contains(data, string(api.Unavailable)) {
+	if _, data := l.next("failure"); !strings.Contains(data, string(failure.Unavailable)) {
 		t.Errorf("%s", data)
 	}
 }

@@ -14,12 +14,13 @@ import (
 	"github.com/slipway-dev/slipway/internal/monitor/api"
 	"github.com/slipway-dev/slipway/internal/monitor/change"
 	"github.com/slipway-dev/slipway/internal/monitor/store"
+	"github.com/slipway-dev/slipway/internal/web/rights"
 )
 
 // TestAReaderCannotHaveTheAPIServerAskedWithoutALimit: the history has more namespaces than a request may ask about, and one user asks for
 // all of it on and on. Another user is answered as if nobody else was there.
 func TestAReaderCannotHaveTheAPIServerAskedWithoutALimit(t *testing.T) {
-	const namespaces, rounds, pause = 2500, 8, NamespaceFor + time.Millisecond
+	const namespaces, rounds, pause = 2500, 8, rights.NamespaceFor + time.Millisecond
 	apples := kindOf("apples", true)
 	clock := testingclock.NewFakeClock(time.Now())
 	m := newMonitor(t, func(o *Options) { o.Clock = clock }, apples)
@@ -46,8 +47,8 @@ func TestAReaderCannotHaveTheAPIServerAskedWithoutALimit(t *testing.T) {
 		}
 		clock.Step(pause)
 	}
-	most := QuestionsAtOnce + int(rounds*pause.Seconds()*QuestionsEachSecond)
-	if got := asked() - before; got > most || got < MaxQuestions {
+	most := rights.QuestionsAtOnce + int(rounds*pause.Seconds()*rights.QuestionsEachSecond)
+	if got := asked() - before; got > most || got < rights.MaxQuestions {
 		t.Errorf("the API server was asked %d times, and %d is the most", got, most)
 	}
 	m.cluster.allow("user-other", "apples.example.com", "n1", true)
@@ -75,7 +76,7 @@ func newRemade(t *testing.T) *remade {
 }
 
 // pass lets the time pass for which it counts which namespace has a name.
-func (r *remade) pass() { r.clock.Step(NamespaceFor + time.Millisecond) }
+func (r *remade) pass() { r.clock.Step(rights.NamespaceFor + time.Millisecond) }
 
 // add records an object, and an alarm about it.
 func (r *remade) add(name, word string) change.Record {

@@ -1,4 +1,5 @@
-package server
+// Package page serves the files of a web page.
+package page
 
 import (
 	"bytes"
@@ -12,14 +13,14 @@ import (
 	"path"
 	"strings"
 
-	"github.com/slipway-dev/slipway/internal/monitor/api"
+	"github.com/slipway-dev/slipway/internal/web/failure"
 )
 
 // Page serves the files of a web page from memory. There is nothing in them that is secret, so it needs no token.
 type Page struct {
 	files map[string]*file
 	// missing is the answer for everything else.
-	missing *api.Failure
+	missing *failure.Failure
 }
 
 type file struct {
@@ -46,8 +47,8 @@ func mediaOf(name string) string {
 	}
 }
 
-// NewPage reads the files: index.html, and what it needs. Missing is the answer for what is not among them.
-func NewPage(files fs.FS, missing *api.Failure) (*Page, error) {
+// New reads the files: index.html, and what it needs. Missing is the answer for what is not among them.
+func New(files fs.FS, missing *failure.Failure) (*Page, error) {
 	p := &Page{files: map[string]*file{}, missing: missing}
 	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
@@ -94,7 +95,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	file := p.files[name]
 	if file == nil {
-		refuse(w, p.missing)
+		failure.Refuse(w, p.missing)
 		return
 	}
 	header, content, tag := w.Header(), file.content, `"`+file.tag+`"`

@@ -1,4 +1,4 @@
-package server
+package signin
 
 import (
 	"crypto/aes"
@@ -24,8 +24,8 @@ var errSealed = errors.New("this was not sealed here")
 // encoding has one text for each content.
 var encoding = base64.RawURLEncoding.Strict()
 
-// NewSealer derives the keys of a purpose, in which the name of the program is. A sealer that repeats makes the same of the same: it can be compared, and tells nothing
-// else.
+// NewSealer derives the keys of a purpose, in which the name of the program is. A sealer that repeats makes the same of the same:
+// it can be compared, and tells nothing else.
 func NewSealer(key []byte, purpose string, repeats bool) (*Sealer, error) {
 	derived, err := hkdf.Key(sha256.New, key, nil, purpose, 64)
 	if err != nil {

@@ -1,4 +1,4 @@
-package server
+package signin
 
 import (
 	"encoding/json"
@@ -9,7 +9,7 @@ import (
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	"k8s.io/utils/clock"
 
-	"github.com/slipway-dev/slipway/internal/monitor/api"
+	"github.com/slipway-dev/slipway/internal/web/failure"
 )
 
 const (
@@ -19,8 +19,8 @@ const (
 	maxLogin = MaxToken + 1<<10
 )
 
-// SigninOptions say who may sign in, and how. All but the flags and WithoutCookie are required.
-type SigninOptions struct {
+// Options say who may sign in, and how. All but the flags and WithoutCookie are required.
+type Options struct {
 	// Program is what messages call the program, such as monitor.
 	Program string
 	// Audience is the audience of tokens that are for the program alone. It is the realm of its challenges and the name of its
@@ -54,13 +54,13 @@ type session struct {
 
 // Sessions lets users of browsers in and out.
 type Sessions struct {
-	options *SigninOptions
+	options *Options
 	tokens  *Authenticator
 	sealer  *Sealer
 }
 
 // NewSessions returns the sessions of users that an authenticator knows.
-func NewSessions(o *SigninOptions, tokens *Authenticator) (*Sessions, error) {
+func NewSessions(o *Options, tokens *Authenticator) (*Sessions, error) {
 	sealer, err := NewSealer(o.Key, o.Audience+" sessions", false)
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (s *Sessions) Login(w http.ResponseWriter, r *http.Request) {
 		Token string `json:"token"`
 	}
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxLogin)).Decode(&given); err != nil {
-		refuse(w, fail(api.BadRequest, "a log-in is JSON with a token"))
+		failure.Refuse(w, failure.New(failure.BadRequest, "a log-in is JSON with a token"))
 		return
 	}
 	who, err := s.tokens.Whose(r.Context(), given.Token)
@@ -127,7 +127,7 @@ func (s *Sessions) Login(w http.ResponseWriter, r *http.Request) {
 	}
 	sealed := s.sealer.Seal(raw)
 	if len(sealed) > maxCookie {
-		refuse(w, fail(api.TooLarge, "the token is too long for a cookie: %s", s.options.WithoutCookie))
+		failure.Refuse(w, failure.New(failure.TooLarge, "the token is too long for a cookie: %s", s.options.WithoutCookie))
 		return
 	}
 	http.SetCookie(w, s.cookie(r, sealed, s.options.Life))
@@ -161,11 +161,11 @@ func (s *Sessions) ownPage(w http.ResponseWriter, r *http.Request) bool {
 	switch {
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", "POST")
-		f := fail(api.NotAllowed, "a log-in is posted")
+		f := failure.New(failure.NotAllowed, "a log-in is posted")
 		f.Code = http.StatusMethodNotAllowed
-		refuse(w, f)
+		failure.Refuse(w, f)
 	case r.Header.Get("Origin") != scheme+r.Host, site != "" && site != "same-origin", strings.TrimSpace(media) != "application/json":
-		refuse(w, fail(api.NotAllowed, "only the page of the %s may log in and out", s.options.Program))
+		failure.Refuse(w, failure.New(failure.NotAllowed, "only the page of the %s may log in and out", s.options.Program))
 	default:
 		return true
 	}

@@ -1,4 +1,5 @@
-package server
+// Package guard says which requests are let in, how many of them at a time, and which headers every answer has.
+package guard
 
 import (
 	"net"
@@ -12,7 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/utils/clock"
 
-	"github.com/slipway-dev/slipway/internal/monitor/api"
+	"github.com/slipway-dev/slipway/internal/web/failure"
+	"github.com/slipway-dev/slipway/internal/web/signin"
 )
 
 const (
@@ -23,8 +25,8 @@ const (
 	rememberedFor   = 10 * time.Minute
 )
 
-// GuardOptions say which requests are let in. Everything is required.
-type GuardOptions struct {
+// Options say which requests are let in. Everything is required.
+type Options struct {
 	// Program is what messages call the program, such as monitor.
 	Program string
 	// Hosts are the names under which the program is reached, in small letters and without a port. A request for another name is refused.
@@ -65,18 +67,18 @@ func Secure(next http.Handler) http.Handler {
 }
 
 // Protect refuses requests that no client of the program sends.
-func Protect(o *GuardOptions, next http.Handler) http.Handler {
+func Protect(o *Options, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case !slices.Contains(o.Hosts, hostOf(r.Host)):
 			// A page of another site whose name leads here (DNS rebinding) has that name in this header.
-			refuse(w, fail(api.WrongHost, "the %s is not known by this name; set it among its hosts", o.Program))
+			failure.Refuse(w, failure.New(failure.WrongHost, "the %s is not known by this name; set it among its hosts", o.Program))
 		case len(r.RequestURI) > MaxURI:
-			refuse(w, fail(api.TooLarge, "the address is longer than %d bytes", MaxURI))
+			failure.Refuse(w, failure.New(failure.TooLarge, "the address is longer than %d bytes", MaxURI))
 		case impersonates(r.Header):
-			refuse(w, fail(api.BadRequest, "the %s does not act as another user: use a token of that user", o.Program))
+			failure.Refuse(w, failure.New(failure.BadRequest, "the %s does not act as another user: use a token of that user", o.Program))
 		case r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate":
-			refuse(w, fail(api.NotAllowed, "another site may not ask the %s", o.Program))
+			failure.Refuse(w, failure.New(failure.NotAllowed, "another site may not ask the %s", o.Program))
 		default:
 			next.ServeHTTP(w, r)
 		}
@@ -110,11 +112,11 @@ func ReadOnly(next http.Handler) http.Handler {
 		switch {
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			w.Header().Set("Allow", "GET, HEAD")
-			f := fail(api.NotAllowed, "this can only be read")
+			f := failure.New(failure.NotAllowed, "this can only be read")
 			f.Code = http.StatusMethodNotAllowed
-			refuse(w, f)
+			failure.Refuse(w, f)
 		case r.ContentLength != 0:
-			refuse(w, fail(api.TooLarge, "a request that reads has no body"))
+			failure.Refuse(w, failure.New(failure.TooLarge, "a request that reads has no body"))
 		default:
 			next.ServeHTTP(w, r)
 		}
@@ -136,20 +138,20 @@ type Limits struct {
 type room struct {
 	all, each int
 	used      int
-	by        map[UserID]int
+	by        map[signin.UserID]int
 }
 
 // NewLimits returns limits that nobody has used yet.
-func NewLimits(o *GuardOptions) *Limits {
+func NewLimits(o *Options) *Limits {
 	return &Limits{
 		rate: rate.Limit(o.Rate), burst: o.Burst, users: cache.NewLRUExpireCacheWithClock(rememberedUsers, o.Clock),
-		answers: room{all: o.Parallel, each: max(o.Parallel/4, 1), by: map[UserID]int{}},
-		streams: room{all: o.Streams, each: max(o.Streams/10, 1), by: map[UserID]int{}},
+		answers: room{all: o.Parallel, each: max(o.Parallel/4, 1), by: map[signin.UserID]int{}},
+		streams: room{all: o.Streams, each: max(o.Streams/10, 1), by: map[signin.UserID]int{}},
 	}
 }
 
 // Enter begins a request of a user, which leave ends.
-func (l *Limits) Enter(who UserID, stream bool, now time.Time) (leave func(), err error) {
+func (l *Limits) Enter(who signin.UserID, stream bool, now time.Time) (leave func(), err error) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	pace, ok := l.users.Get(who)
@@ -158,21 +160,21 @@ func (l *Limits) Enter(who UserID, stream bool, now time.Time) (leave func(), er
 	}
 	l.users.Add(who, pace, rememberedFor)
 	if !pace.(*rate.Limiter).AllowN(now, 1) {
-		return nil, fail(api.TooMany, "you have sent too many requests; wait a moment")
+		return nil, failure.New(failure.TooMany, "you have sent too many requests; wait a moment")
 	}
 	in := &l.answers
 	if stream {
 		in = &l.streams
 	}
 	if in.used >= in.all || in.by[who] >= in.each {
-		return nil, fail(api.TooMany, "too many requests are being answered at the same time; wait a moment")
+		return nil, failure.New(failure.TooMany, "too many requests are being answered at the same time; wait a moment")
 	}
 	in.used++
 	in.by[who]++
 	return func() { l.leave(in, who) }, nil
 }
 
-func (l *Limits) leave(in *room, who UserID) {
+func (l *Limits) leave(in *room, who signin.UserID) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	in.used--

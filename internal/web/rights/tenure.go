@@ -1,4 +1,4 @@
-package server
+package rights
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/cache"
 
-	"github.com/slipway-dev/slipway/internal/monitor/api"
+	"github.com/slipway-dev/slipway/internal/web/failure"
 )
 
 const (
@@ -49,7 +49,7 @@ type namespaces struct {
 	known *cache.LRUExpireCache
 }
 
-func newNamespaces(o *RightsOptions) *namespaces {
+func newNamespaces(o *Options) *namespaces {
 	return &namespaces{read: o.Namespaces, known: cache.NewLRUExpireCacheWithClock(rememberedNamespaces, o.Clock)}
 }
 
@@ -73,7 +73,7 @@ func (n *namespaces) get(ctx context.Context, name string) (*Tenure, error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	default:
-		return nil, fail(api.Unavailable, "the API server could not be asked which namespace you may see")
+		return nil, failure.New(failure.Unavailable, "the API server could not be asked which namespace you may see")
 	}
 	n.known.Add(name, found, NamespaceFor)
 	return found, nil

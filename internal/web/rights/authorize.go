@@ -1,4 +1,5 @@
-package server
+// Package rights says what a user may list, as the API server answers, and in which namespaces as they are now.
+package rights
 
 import (
 	"context"
@@ -15,7 +16,8 @@ import (
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/utils/clock"
 
-	"github.com/slipway-dev/slipway/internal/monitor/api"
+	"github.com/slipway-dev/slipway/internal/web/failure"
+	"github.com/slipway-dev/slipway/internal/web/signin"
 )
 
 const (
@@ -39,8 +41,8 @@ const (
 	parallelQuestions = 8
 )
 
-// RightsOptions are what rights are read from. Everything is required.
-type RightsOptions struct {
+// Options are what rights are read from. Everything is required.
+type Options struct {
 	// AccessReviews asks the API server what a user may do.
 	AccessReviews authorizationclient.SubjectAccessReviewInterface
 	// Namespaces says which namespace has a name now: of one that was made again, nothing from before is shown to who has rights in it.
@@ -61,7 +63,7 @@ type Authorizer struct {
 }
 
 // NewAuthorizer returns one that remembers no answer yet.
-func NewAuthorizer(o *RightsOptions) *Authorizer {
+func NewAuthorizer(o *Options) *Authorizer {
 	return &Authorizer{
 		reviews: o.AccessReviews, answers: cache.NewLRUExpireCacheWithClock(rememberedAnswers, o.Clock), namespaces: newNamespaces(o),
 		clock: o.Clock, paces: cache.NewLRUExpireCacheWithClock(pacedUsers, o.Clock),
@@ -69,7 +71,7 @@ func NewAuthorizer(o *RightsOptions) *Authorizer {
 }
 
 // mayAsk counts a question or a namespace that is read for a user, and tells whether that is not too often.
-func (a *Authorizer) mayAsk(who UserID) bool {
+func (a *Authorizer) mayAsk(who signin.UserID) bool {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	pace, ok := a.paces.Get(who)
@@ -83,7 +85,7 @@ func (a *Authorizer) mayAsk(who UserID) bool {
 // question is whether a user may list a kind in a namespace, or everywhere if the namespace is empty. With the UID of the namespace, an
 // answer ends with the namespace that it is about.
 type question struct {
-	user      UserID
+	user      signin.UserID
 	kind      schema.GroupResource
 	namespace string
 	uid       types.UID
@@ -96,7 +98,7 @@ type question struct {
 // exists now: who may list in it could not list what was in one of the same name before, so that is for those who may list everywhere.
 type Rights struct {
 	authorizer *Authorizer
-	user       *User
+	user       *signin.User
 	// ctx is of the request: Allow of a query has none of its own.
 	ctx context.Context
 
@@ -108,7 +110,7 @@ type Rights struct {
 }
 
 // Of returns the rights of a user, for a request that has this context.
-func (a *Authorizer) Of(ctx context.Context, who *User) *Rights {
+func (a *Authorizer) Of(ctx context.Context, who *signin.User) *Rights {
 	return &Rights{authorizer: a, user: who, ctx: ctx}
 }
 
@@ -252,7 +254,7 @@ func (r *Rights) ask(q question) (allowed, known bool) {
 	return allowed, true
 }
 
-func (a *Authorizer) ask(ctx context.Context, who *User, q question) (bool, error) {
+func (a *Authorizer) ask(ctx context.Context, who *signin.User, q question) (bool, error) {
 	extra := make(map[string]authorizationv1.ExtraValue, len(who.Extra))
 	for key, values := range who.Extra {
 		extra[key] = authorizationv1.ExtraValue(values)
@@ -268,7 +270,7 @@ func (a *Authorizer) ask(ctx context.Context, who *User, q question) (bool, erro
 		if cause := ctx.Err(); cause != nil {
 			return false, cause
 		}
-		return false, fail(api.Unavailable, "the API server could not be asked what you may see")
+		return false, failure.New(failure.Unavailable, "the API server could not be asked what you may see")
 	}
 	return answer.Status.Allowed && !answer.Status.Denied, nil
 }

@@ -1,4 +1,4 @@
-package server
+package signin
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/cache"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 
-	"github.com/slipway-dev/slipway/internal/monitor/api"
+	"github.com/slipway-dev/slipway/internal/web/failure"
 )
 
 const (
@@ -55,7 +55,7 @@ type Authenticator struct {
 }
 
 // NewAuthenticator returns one that remembers nobody yet.
-func NewAuthenticator(o *SigninOptions) *Authenticator {
+func NewAuthenticator(o *Options) *Authenticator {
 	a := &Authenticator{
 		reviews: o.TokenReviews, key: make([]byte, 32), audience: o.Audience, audiences: [][]string{{o.Audience}},
 		known:   cache.NewLRUExpireCacheWithClock(knownTokens, o.Clock),
@@ -91,8 +91,8 @@ func (a *Authenticator) Whose(ctx context.Context, token string) (*User, error) 
 		return nil, ctx.Err()
 	}
 	who, err := a.review(ctx, token)
-	var refused *api.Failure
-	if errors.As(err, &refused) && refused.Reason == api.Unauthenticated {
+	var refused *failure.Failure
+	if errors.As(err, &refused) && refused.Reason == failure.Unauthenticated {
 		a.refused.Add(key, struct{}{}, RefusedFor)
 	}
 	if err != nil {
@@ -103,8 +103,8 @@ func (a *Authenticator) Whose(ctx context.Context, token string) (*User, error) 
 }
 
 // Unauthenticated is the one answer for a token that is missing, wrong or expired.
-func (a *Authenticator) Unauthenticated() *api.Failure {
-	f := fail(api.Unauthenticated, "a bearer token that the cluster accepts is needed")
+func (a *Authenticator) Unauthenticated() *failure.Failure {
+	f := failure.New(failure.Unauthenticated, "a bearer token that the cluster accepts is needed")
 	f.Challenge = fmt.Sprintf("Bearer realm=%q", a.audience)
 	return f
 }
@@ -116,7 +116,7 @@ func (a *Authenticator) review(ctx context.Context, token string) (*User, error)
 		answer, err := a.reviews.Create(ctx, review, metav1.CreateOptions{})
 		if err != nil {
 			// The error may quote the request, and with it the token.
-			return nil, fail(api.Unavailable, "the API server could not be asked who you are")
+			return nil, failure.New(failure.Unavailable, "the API server could not be asked who you are")
 		}
 		status := &answer.Status
 		// An authenticator that knows no audiences leaves them out: its token is for the API server.
