@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/monitor/change"
 	"github.com/slipway-dev/slipway/internal/monitor/store"
 	"github.com/slipway-dev/slipway/internal/web/failure"
+	"github.com/slipway-dev/slipway/internal/web/signin"
 )
 
 const (
@@ -99,15 +100,15 @@ func (s *server) readFilter(r *request) (*filter, error) {
 	if f.Types, err = readTypes(r.params[paramType]); err != nil {
 		return nil, err
 	}
-	if f.Cursor, err = s.openCursor(r.params[paramCursor]); err != nil {
+	if f.Cursor, err = s.cursors.open(r.params[paramCursor]); err != nil {
 		return nil, err
 	}
-	return f, s.restrict(r, f)
+	return f, f.restrict(r)
 }
 
 // restrict limits a filter to what the user may see. The rights are asked for before the history is: what does not exist and what
 // may not be seen are refused alike.
-func (s *server) restrict(r *request, f *filter) error {
+func (f *filter) restrict(r *request) error {
 	kind, asked, err := r.params.kind()
 	if err != nil {
 		return err
@@ -144,24 +145,27 @@ func readTypes(text string) ([]change.Type, error) {
 	return read, nil
 }
 
-// openCursor opens a cursor that this monitor gave. A place in the history says how many changes there were, also of what a user
-// may not see, so nobody gets one in the clear.
-func (s *server) openCursor(sealed string) (string, error) {
+// cursors are places in the history, sealed. A place says how many changes there were, also of what a user may not see, so nobody
+// gets one in the clear.
+type cursors struct{ *signin.Sealer }
+
+// open opens a cursor that this monitor gave.
+func (c cursors) open(sealed string) (string, error) {
 	if sealed == "" {
 		return "", nil
 	}
-	place, err := s.cursors.Open(sealed)
+	place, err := c.Open(sealed)
 	if err != nil {
 		return "", failure.New(failure.BadRequest, "the cursor is not one that this monitor gave")
 	}
 	return string(place), nil
 }
 
-func (s *server) sealCursor(place string) string {
+func (c cursors) seal(place string) string {
 	if place == "" {
 		return ""
 	}
-	return s.cursors.Seal([]byte(place))
+	return c.Seal([]byte(place))
 }
 
 // page reads one page.
@@ -188,9 +192,9 @@ func (s *server) page(r *request, f *filter) (*api.Changes, error) {
 				answer.Next = answer.Changes[len(answer.Changes)-1].ID
 				return s.finish(r, f, answer)
 			}
-			answer.Changes = append(answer.Changes, api.Change{Record: one.Record, ID: s.sealCursor(one.Position)})
+			answer.Changes = append(answer.Changes, api.Change{Record: one.Record, ID: s.cursors.seal(one.Position)})
 		}
-		answer.Next, q.Cursor = s.sealCursor(page.Next), page.Next
+		answer.Next, q.Cursor = s.cursors.seal(page.Next), page.Next
 		if page.Next == "" || len(answer.Changes) >= wanted {
 			break
 		}

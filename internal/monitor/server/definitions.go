@@ -45,7 +45,7 @@ func (s *server) definitions(r *request) (any, *api.View, error) {
 	if len(stored) == 0 {
 		return nil, nil, notFound()
 	}
-	answer := &api.Definitions{View: s.definitionsView(r.kinds), Name: name}
+	answer := &api.Definitions{View: s.viewOf(r.kinds.ofDefinitions(), definitionsKind), Name: name}
 	if len(stored) > maxVersions {
 		stored = stored[:maxVersions]
 	}
@@ -94,11 +94,11 @@ func checkedObjects(from *recorder.ObjectsReport) *api.CheckedObjects {
 	return checked
 }
 
-// definitionsView says how old is what is known of definitions.
-func (s *server) definitionsView(k *kinds) api.View {
+// ofDefinitions returns the kinds as if only that of definitions was covered.
+func (k *kinds) ofDefinitions() *kinds {
 	own := *k
 	own.covered = map[schema.GroupResource]*supervisor.KindCoverage{definitionsKind: &k.coverage.Definitions}
-	return s.viewOf(&own, definitionsKind)
+	return &own
 }
 
 // versionsOf compares each version with the one before.

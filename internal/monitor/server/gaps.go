@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -82,8 +83,8 @@ func (s *server) rate(r *request) (any, *api.View, error) {
 		return nil, nil, failure.New(failure.BadRequest, "since is in the past, and a year ago at most")
 	}
 	answer := &api.Rate{View: s.viewOf(r.kinds, f.kinds...)}
-	if f.Namespace == "" && f.Resource == "" && s.seesAll(r) {
-		if err := s.rateOfAll(r, answer, f.Since, buckets); err != nil {
+	if f.Namespace == "" && f.Resource == "" && r.seesAll() {
+		if err := rateOfAll(r.Context(), s.options.Store, answer, f.Since, buckets); err != nil {
 			return nil, nil, err
 		}
 		return answer, &answer.View, nil
@@ -93,18 +94,18 @@ func (s *server) rate(r *request) (any, *api.View, error) {
 	for i := range buckets {
 		answer.Buckets = append(answer.Buckets, api.Bucket{Start: f.Since.Add(time.Duration(int64(i)*answer.Width) * time.Second).UTC()})
 	}
-	return answer, &answer.View, s.count(r, f, answer)
+	return answer, &answer.View, count(r.Context(), s.options.Store, f, answer)
 }
 
 // seesAll tells whether the user may list every kind of which the history may have changes. Only then the counts of all changes
 // are shown. A kind that is gone is in the history and not among those that are known, so a right to all kinds is needed.
-func (s *server) seesAll(r *request) bool {
+func (r *request) seesAll() bool {
 	return r.rights.Everywhere(schema.GroupResource{Group: "*", Resource: "*"}) &&
 		!slices.ContainsFunc(r.kinds.names(), func(name schema.GroupResource) bool { return !r.rights.Everywhere(name) })
 }
 
-func (s *server) rateOfAll(r *request, answer *api.Rate, since time.Time, buckets int) error {
-	counted, err := s.options.Store.Rate(r.Context(), since, buckets)
+func rateOfAll(ctx context.Context, from Store, answer *api.Rate, since time.Time, buckets int) error {
+	counted, err := from.Rate(ctx, since, buckets)
 	if err != nil {
 		return err
 	}
@@ -119,11 +120,11 @@ func (s *server) rateOfAll(r *request, answer *api.Rate, since time.Time, bucket
 }
 
 // count counts changes one by one, the newest first.
-func (s *server) count(r *request, f *filter, answer *api.Rate) error {
+func count(ctx context.Context, from Store, f *filter, answer *api.Rate) error {
 	q := f.Query
 	q.Limit, q.OldestFirst, q.Cursor = countedAt, false, ""
 	for n := 0; n < maxCounted; {
-		page, err := s.options.Store.Changes(r.Context(), q)
+		page, err := from.Changes(ctx, q)
 		if err != nil {
 			return err
 		}

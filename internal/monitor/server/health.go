@@ -32,7 +32,7 @@ func (s *server) health(r *request) (any, *api.View, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	names, err := s.healthKinds(r, namespace)
+	names, err := r.healthKinds(namespace)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -54,7 +54,7 @@ func (s *server) health(r *request) (any, *api.View, error) {
 }
 
 // healthKinds returns the kinds that are asked for: one, or all that the user may list in the namespace.
-func (s *server) healthKinds(r *request, namespace string) ([]schema.GroupResource, error) {
+func (r *request) healthKinds(namespace string) ([]schema.GroupResource, error) {
 	kind, asked, err := r.params.kind()
 	if err != nil {
 		return nil, err

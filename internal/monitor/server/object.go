@@ -71,7 +71,7 @@ func (s *server) objectNow(r *request, kind schema.GroupResource, answer *api.Ob
 		return err
 	}
 	if last != nil {
-		answer.LastChange = &api.Change{Record: last.Record, ID: s.sealCursor(last.Position)}
+		answer.LastChange = &api.Change{Record: last.Record, ID: s.cursors.seal(last.Position)}
 	}
 	state, err := s.options.Store.StateNamed(r.Context(), kind, answer.Namespace, answer.Name)
 	hidden := err == nil && !r.sees(kind, &state)
@@ -120,7 +120,7 @@ func (s *server) objectThen(r *request, kind schema.GroupResource, answer *api.O
 		return notFound()
 	}
 	if past.Change.Position != "" {
-		answer.LastChange = &api.Change{Record: past.Change.Record, ID: s.sealCursor(past.Change.Position)}
+		answer.LastChange = &api.Change{Record: past.Change.Record, ID: s.cursors.seal(past.Change.Position)}
 	}
 	answer.Exists, answer.Object = past.Body != nil, past.Body
 	if past.Body != nil {

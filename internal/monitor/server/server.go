@@ -29,7 +29,7 @@ type server struct {
 	sessions *signin.Sessions
 	access   *rights.Authorizer
 	limits   *guard.Limits
-	cursors  *signin.Sealer
+	cursors  cursors
 	index    *index
 	// within is answerWithin, unless a test sets it.
 	within time.Duration
@@ -87,7 +87,7 @@ func newServer(options Options) (http.Handler, *server, error) {
 	if s.sessions, err = signin.NewSessions(who, s.tokens); err != nil {
 		return nil, nil, err
 	}
-	if s.cursors, err = signin.NewSealer(options.Key, api.Audience+" cursors", true); err != nil {
+	if s.cursors.Sealer, err = signin.NewSealer(options.Key, api.Audience+" cursors", true); err != nil {
 		return nil, nil, err
 	}
 	s.index = newIndex(s)

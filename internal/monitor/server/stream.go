@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/slipway-dev/slipway/internal/monitor/api"
 	"github.com/slipway-dev/slipway/internal/monitor/store"
 	"github.com/slipway-dev/slipway/internal/web/failure"
@@ -79,7 +81,7 @@ func (s *server) stream(w http.ResponseWriter, r *request) {
 // listen returns a channel that receives after something was stored, until the context ends.
 func (s *server) listen(ctx context.Context) <-chan struct{} {
 	stored := make(chan struct{}, 1)
-	wait := func() error { return s.rest(ctx, lookEvery) }
+	wait := func() error { return rest(ctx, s.options.Clock, lookEvery) }
 	done := func() {}
 	if s.options.Subscribe != nil {
 		subscription := s.options.Subscribe()
@@ -88,7 +90,7 @@ func (s *server) listen(ctx context.Context) <-chan struct{} {
 			if err := subscription.Next(ctx); err != nil {
 				return err
 			}
-			return s.rest(ctx, restFor)
+			return rest(ctx, s.options.Clock, restFor)
 		}
 	}
 	go func() {
@@ -103,8 +105,8 @@ func (s *server) listen(ctx context.Context) <-chan struct{} {
 	return stored
 }
 
-func (s *server) rest(ctx context.Context, d time.Duration) error {
-	timer := s.options.Clock.NewTimer(d)
+func rest(ctx context.Context, clock clock.Clock, d time.Duration) error {
+	timer := clock.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -146,7 +148,7 @@ func (s *server) newStream(w http.ResponseWriter, r *request) (*eventStream, err
 		return nil, err
 	}
 	if st.cursor = st.filter.Cursor; st.cursor == "" {
-		if st.cursor, err = s.newest(ctx); err != nil {
+		if st.cursor, err = newest(ctx, s.options.Store); err != nil {
 			return nil, err
 		}
 	}
@@ -160,8 +162,8 @@ func (s *server) newStream(w http.ResponseWriter, r *request) (*eventStream, err
 }
 
 // newest returns the place of the newest change of all, empty if there is none. The user does not see it.
-func (s *server) newest(ctx context.Context) (string, error) {
-	page, err := s.options.Store.Changes(ctx, store.Query{Limit: 1})
+func newest(ctx context.Context, from Store) (string, error) {
+	page, err := from.Changes(ctx, store.Query{Limit: 1})
 	if err != nil || len(page.Changes) == 0 {
 		return "", err
 	}
@@ -176,7 +178,7 @@ func (st *eventStream) look(ctx context.Context) (more bool, err error) {
 	if err := st.renew(ctx); err != nil {
 		return false, err
 	}
-	newest, err := st.server.newest(ctx)
+	newest, err := newest(ctx, st.server.options.Store)
 	if err != nil {
 		return false, err
 	}
@@ -232,7 +234,7 @@ func (st *eventStream) send(c *store.Change) error {
 		return nil
 	}
 	st.filter.trim(c)
-	id := st.server.sealCursor(c.Position)
+	id := st.server.cursors.seal(c.Position)
 	return st.write("change", id, api.Change{Record: c.Record, ID: id})
 }
 
