@@ -73,7 +73,7 @@ func (j *journal) reserve(ctx context.Context, raw int) (weight int64, err error
 
 // Event implements supervisor.Journal.
 func (j *journal) Event(ctx context.Context, event supervisor.Event) error {
-	if drop := j.recorder.options.drop; planted(&event) || drop != nil && drop(event) {
+	if planted(&event) {
 		return nil
 	}
 	weight, err := j.reserve(ctx, len(event.Object.Raw))

@@ -42,9 +42,6 @@ type Options struct {
 	// Clock is the time, and Log takes lines.
 	Clock supervisor.Clock
 	Log   *slog.Logger
-
-	// drop is set by tests that prove that a loss is found: an event for which it returns true is forgotten.
-	drop func(supervisor.Event) bool
 }
 
 const (
