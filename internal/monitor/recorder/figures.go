@@ -3,9 +3,6 @@ package recorder
 import (
 	"sync/atomic"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/monitor/change"
 )
 
@@ -75,23 +72,4 @@ func (r *Recorder) Figures() Figures {
 		f.WaitingBytes += bytes
 	}
 	return f
-}
-
-// HealthCounts returns how many objects of each kind are in which state.
-func (r *Recorder) HealthCounts() map[schema.GroupResource]map[health.State]int64 {
-	all := map[schema.GroupResource]map[health.State]int64{}
-	for _, j := range r.all() {
-		j.health.mutex.Lock()
-		if len(j.health.known) > 0 {
-			counts := map[health.State]int64{}
-			for state, n := range j.health.counts {
-				if n > 0 {
-					counts[state] = n
-				}
-			}
-			all[j.key] = counts
-		}
-		j.health.mutex.Unlock()
-	}
-	return all
 }

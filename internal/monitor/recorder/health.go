@@ -81,7 +81,6 @@ type healthBook struct {
 	loaded bool
 	mutex  sync.Mutex
 	known  map[shortKey]healthMark
-	counts map[health.State]int64
 }
 
 type healthMark struct {
@@ -108,10 +107,9 @@ func (b *healthBook) load(ctx context.Context, j *journal) error {
 	}
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
-	b.known, b.counts = map[shortKey]healthMark{}, map[health.State]int64{}
+	b.known = map[shortKey]healthMark{}
 	for i := range all {
 		b.known[shorten(all[i].UID)] = healthMark{hash: all[i].hash(), state: numberOf(all[i].State)}
-		b.counts[all[i].State]++
 		j.recorder.due.set(objectKey{j.key, all[i].UID}, all[i].Due)
 	}
 	b.loaded = true
@@ -139,12 +137,8 @@ func (b *healthBook) set(j *journal, e *entry, of *change.State, v health.Verdic
 		return before, false
 	}
 	if b.known == nil {
-		b.known, b.counts = map[shortKey]healthMark{}, map[health.State]int64{}
+		b.known = map[shortKey]healthMark{}
 	}
-	if found {
-		b.counts[before]--
-	}
-	b.counts[v.State]++
 	b.known[key] = healthMark{hash: hash, state: numberOf(v.State)}
 	j.recorder.due.set(objectKey{j.key, of.UID}, v.Due)
 	data, err := json.Marshal(next)
@@ -165,7 +159,6 @@ func (b *healthBook) drop(j *journal, e *entry, uid types.UID) health.State {
 		return ""
 	}
 	delete(b.known, key)
-	b.counts[healthStates[was.state]]--
 	e.values = append(e.values, store.Value{Key: healthPrefix(j.key) + string(uid)})
 	return healthStates[was.state]
 }

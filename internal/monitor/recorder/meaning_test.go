@@ -185,9 +185,9 @@ func TestObserver(t *testing.T) {
 	if w.seen[1].HealthBefore != health.Healthy || w.seen[1].Health.State == health.Healthy {
 		t.Errorf("health was %q, and is %q", w.seen[1].HealthBefore, w.seen[1].Health.State)
 	}
-	counts := s.r.HealthCounts()[widgets.GroupResource()]
-	if counts[w.seen[1].Health.State] != 1 || counts[health.Healthy] != 0 {
-		t.Errorf("the counts are %v", counts)
+	kept, err := Healths(t.Context(), s.s, widgets.GroupResource())
+	if err != nil || len(kept) != 1 || kept[0].State != w.seen[1].Health.State {
+		t.Errorf("what is kept is %v (%v)", kept, err)
 	}
 }
 
