@@ -242,13 +242,6 @@ func BenchmarkQueries(b *testing.B) {
 			}
 		}
 	})
-	b.Run("count by kind", func(b *testing.B) {
-		for b.Loop() {
-			if _, err := s.CountByKind(b.Context()); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
 }
 
 // BenchmarkMarks fills a memory with the marks of 100,000 objects.

@@ -298,7 +298,7 @@ func checkWhole(t *testing.T, s *Store, checkpoints [][crashKinds]int) {
 			}
 		}
 	}
-	counts, err := s.CountByKind(t.Context())
+	counts, err := countByKind(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -351,11 +351,11 @@ func TestAFailureBetweenTheTwoFilesLeavesNothing(t *testing.T) {
 			same(t, "records before the next commit", all(t, s, Query{}), h.records)
 			commit(t, s, h.batch(s.options.Clock.Now(), 9, 3))
 			same(t, "records", all(t, s, Query{}), h.records)
-			counts, err := s.CountByKind(t.Context())
+			counts, err := countByKind(t.Context(), s)
 			if err != nil {
 				t.Fatal(err)
 			}
-			same(t, "counts", counts, []KindCount{{"example.com", "widgets", 19}})
+			same(t, "counts", counts, []kindCount{{"example.com", "widgets", 19}})
 			rate, err := s.Rate(t.Context(), s.options.Clock.Now().Add(-time.Hour), 1)
 			if err != nil || rate[0].Changes != 19 {
 				t.Errorf("rate %v, %v", rate, err)

@@ -48,7 +48,7 @@
 //   - query.go: Changes, and plan.go how it reads a file
 //   - share.go: which of the changes may be seen
 //   - object.go: Object, as it was at a time
-//   - count.go: Rate and CountByKind
+//   - count.go: Rate
 //   - loss.go: Losses
 //   - readers.go: the files that are open for reading
 //   - errors.go: Error

@@ -257,7 +257,7 @@ func readEverything(ctx context.Context, t *testing.T, s *Store) {
 	check(err)
 	_, err = s.Losses(ctx)
 	check(err)
-	_, err = s.CountByKind(ctx)
+	_, err = countByKind(ctx, s)
 	check(err)
 	_, err = s.Rate(ctx, s.options.Clock.Now().Add(-100*time.Hour), 10)
 	check(err)

@@ -307,11 +307,11 @@ func TestARecordIsThereOnce(t *testing.T) {
 	if got := s.Stats(); got.Duplicates != 10 || got.Changes != 10 {
 		t.Errorf("%d duplicates of %d changes, want 10 of 10", got.Duplicates, got.Changes)
 	}
-	rate, err := s.CountByKind(t.Context())
+	rate, err := countByKind(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "counts", rate, []KindCount{{"example.com", "widgets", 10}})
+	same(t, "counts", rate, []kindCount{{"example.com", "widgets", 10}})
 	// Where nobody wrote the resource version stays, and all records count.
 	driven := b.Records[0]
 	driven.SchemaDriven = true
