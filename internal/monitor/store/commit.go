@@ -11,8 +11,6 @@ type request struct {
 	// batch is stored, and state runs in the same transaction of the state, if it is set.
 	batch *prepared
 	state func(*session) error
-	// alone runs instead, outside of a transaction, while nothing is written.
-	alone func(*session) error
 	// taken is set by who is first: the writer, or the caller who gives up.
 	taken atomic.Bool
 	done  chan error
@@ -36,17 +34,6 @@ func (s *Store) Commit(ctx context.Context, batch Batch) error {
 		return err
 	}
 	return s.submit(ctx, &request{batch: p})
-}
-
-// Quiesce calls f while the files hold everything and nothing is written, so that they can be copied one by one. Commits wait
-// meanwhile. It returns what f returns.
-func (s *Store) Quiesce(ctx context.Context, f func() error) error {
-	return s.submit(ctx, &request{alone: func(session *session) error {
-		if err := session.copyLogs(); err != nil {
-			return err
-		}
-		return f()
-	}})
 }
 
 // update changes the state of the store in a transaction, together with the commits of others.
@@ -120,23 +107,15 @@ func (w *writer) run() {
 		case <-ticker.C():
 			w.tend()
 		case first := <-s.requests:
-			if first.alone != nil {
-				w.alone(first)
-				continue
-			}
-			group, after := w.gather(first)
-			w.serve(group)
-			if after != nil {
-				w.alone(after)
-			}
+			w.serve(w.gather(first))
 		}
 	}
 }
 
-// gather collects the requests that are written together. A request that must be alone ends the group and is served after it.
-func (w *writer) gather(first *request) (group []*request, after *request) {
+// gather collects the requests that are written together.
+func (w *writer) gather(first *request) []*request {
 	s := w.store
-	group = []*request{first}
+	group := []*request{first}
 	changes, bytes := first.size(), cost(first)
 	timer := s.options.Clock.NewTimer(s.options.BatchWait)
 	defer timer.Stop()
@@ -158,16 +137,12 @@ func (w *writer) gather(first *request) (group []*request, after *request) {
 		if next == nil {
 			break
 		}
-		if next.alone != nil {
-			after = next
-			break
-		}
 		group = append(group, next)
 		changes += next.size()
 		bytes += cost(next)
 	}
 	w.before = len(group)
-	return group, after
+	return group
 }
 
 func cost(r *request) int64 {
@@ -199,11 +174,4 @@ func groupCost(group []*request) (sum int64) {
 		sum += cost(r)
 	}
 	return sum
-}
-
-func (w *writer) alone(r *request) {
-	if !r.taken.CompareAndSwap(false, true) {
-		return
-	}
-	r.done <- w.attempt(func() error { return r.alone(w.session) }, 0)
 }

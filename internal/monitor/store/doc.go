@@ -19,8 +19,7 @@
 // store is opened.
 //
 // A snapshot of the volume at one moment can be opened like the folder after a crash. Files that are copied one by one while the
-// store is written to may not fit together; copies of that kind are made inside of Quiesce. When the files are from different
-// moments all the same, the store opens: what does not fit is a Loss.
+// store is written to may not fit together. The store opens all the same: what does not fit is a Loss.
 //
 // # When something is wrong
 //
@@ -34,7 +33,7 @@
 //   - options.go: Options
 //   - store.go: Open, Close, Stats
 //   - batch.go: Batch, and how it is encoded before it is written
-//   - commit.go: Commit, Quiesce, and the one goroutine that writes
+//   - commit.go: Commit, and the one goroutine that writes
 //   - write.go: how a group of batches is written
 //   - session.go: the files that are open for writing, and how they are made to agree
 //   - reconcile.go: which files there are, which are missing, and what can be read of a damaged state

@@ -163,7 +163,7 @@ func TestAnyOrderOfEventsLeavesWhatTheModelHas(t *testing.T) {
 				commit(t, s, Batch{}) // it is put back by the next commit, or is a loss when it is closed before
 			case 4:
 				var dir string
-				if err := s.Quiesce(t.Context(), func() error { dir = copied(t, s); return nil }); err != nil {
+				if err := s.update(t.Context(), func(*session) error { dir = copied(t, s); return nil }); err != nil {
 					t.Fatal(err)
 				}
 				options := s.options

@@ -310,20 +310,6 @@ func (se *session) remember() error {
 	return nil
 }
 
-// copyLogs copies the logs of the databases into them, so that each is one file.
-func (se *session) copyLogs() error {
-	for _, db := range []*database{se.day, se.state} {
-		var busy, pages, copied int64
-		if err := db.one(se.ctx, `PRAGMA wal_checkpoint(TRUNCATE)`, nil, &busy, &pages, &copied); err != nil {
-			return se.store.explain(err, db.name, "copying the log into the database")
-		}
-		if busy != 0 {
-			return &Error{Trouble: Failed, File: db.name, What: "copying the log into the database, which is being read"}
-		}
-	}
-	return nil
-}
-
 // identity is which files a path led to when they were opened.
 type identity struct {
 	path    string

@@ -390,6 +390,21 @@ func copied(t *testing.T, s *Store, names ...string) string {
 	return dir
 }
 
+// closedAndCopied copies the folder while the store is closed: then each database is one file, without a log.
+func closedAndCopied(t *testing.T, s *Store) (dir string, again *Store) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	dir = copied(t, s)
+	again, err := Open(t.Context(), s.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = again.Close() })
+	return dir, again
+}
+
 func TestACopyOfOneMomentCanBeOpened(t *testing.T) {
 	s, h, clock := filled(t)
 	open := func(dir string) *Store {
@@ -421,33 +436,25 @@ func TestACopyOfOneMomentCanBeOpened(t *testing.T) {
 	if found := losses(t, copy); len(found) > 0 {
 		t.Errorf("losses %+v", found)
 	}
-	if err := s.Quiesce(t.Context(), func() error {
-		for _, name := range []string{today, stateFile} {
-			if info, err := os.Stat(s.path(name + "-wal")); err == nil && info.Size() > 0 {
-				t.Errorf("the log of %s has %d bytes", name, info.Size())
-			}
-		}
-		dir = copied(t, s, today, yesterday, "changes-2026-11-20.db", stateFile)
-		return nil
-	}); err != nil {
+	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	copy = open(dir)
-	same(t, "the copy without logs", all(t, copy, Query{}), h.records)
+	for _, name := range []string{today, stateFile} {
+		if info, err := os.Stat(s.path(name + "-wal")); err == nil && info.Size() > 0 {
+			t.Errorf("the log of %s has %d bytes", name, info.Size())
+		}
+	}
+	copy = open(copied(t, s, today, yesterday, "changes-2026-11-20.db", stateFile))
+	same(t, "the copy of a closed store, without logs", all(t, copy, Query{}), h.records)
 	checkStates(t, copy, h)
 }
 
 func TestFilesOfDifferentMoments(t *testing.T) {
 	s, h, clock := filled(t)
-	older, newer := "", ""
-	if err := s.Quiesce(t.Context(), func() error { older = copied(t, s); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	older, s := closedAndCopied(t, s)
 	before := len(h.records)
 	commit(t, s, h.batch(clock.Now(), 20, 300))
-	if err := s.Quiesce(t.Context(), func() error { newer = copied(t, s); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	newer, s := closedAndCopied(t, s)
 	for name, c := range map[string]struct {
 		states string
 		want   int

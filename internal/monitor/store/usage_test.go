@@ -206,7 +206,7 @@ func TestFilesOfAnOlderVersionGoAsAWhole(t *testing.T) {
 	rv := 0
 	commit(t, s, ofNamespace(random, &rv, "quiet", clock.Step(time.Second), 20, 500))
 	old := s.days()[0]
-	if err := s.Quiesce(t.Context(), func() error {
+	if err := s.update(t.Context(), func(*session) error {
 		return s.writer.session.day.exec(t.Context(), `DELETE FROM meta WHERE key <> 'format'`)
 	}); err != nil {
 		t.Fatal(err)
