@@ -29,14 +29,14 @@ func oneBackup(_ *cobra.Command, args []string) error {
 }
 
 func newBackupCommand(p *program) *cobra.Command {
-	command := &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "backup",
 		Short: "Run a Backup now, show its copies, or prove that they can be restored",
 		Args:  noArguments,
-		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	command.AddCommand(newBackupNowCommand(p), newBackupListCommand(p), newBackupDrillCommand(p))
-	return command
+	cmd.AddCommand(newBackupNowCommand(p), newBackupListCommand(p), newBackupDrillCommand(p))
+	return cmd
 }
 
 const backupNowLong = `Run a Backup now, beside its schedule: it makes a BackupRun.
@@ -50,17 +50,17 @@ const backupNowExample = `  # Before an upgrade
 
 func newBackupNowCommand(p *program) *cobra.Command {
 	o := &waitOptions{program: p, output: formatTable}
-	command := &cobra.Command{
+	cmd := &cobra.Command{
 		Use:               "now backup/NAME",
 		Short:             "Run a Backup now",
 		Long:              backupNowLong,
 		Example:           backupNowExample,
 		Args:              oneBackup,
 		ValidArgsFunction: p.completeOf(backupKind),
-		RunE:              func(command *cobra.Command, args []string) error { return o.backupNow(command.Context(), args[0]) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.backupNow(cmd.Context(), args[0]) },
 	}
-	o.addFlags(command)
-	return command
+	o.addFlags(cmd)
+	return cmd
 }
 
 func (o *waitOptions) backupNow(ctx context.Context, argument string) error {

@@ -31,7 +31,7 @@ func newBackupDrillCommand(p *program) *cobra.Command {
 		Example:           backupDrillExample,
 		Args:              oneBackup,
 		ValidArgsFunction: p.completeOf(backupKind),
-		RunE:              func(command *cobra.Command, args []string) error { return p.backupDrill(command.Context(), args[0]) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return p.backupDrill(cmd.Context(), args[0]) },
 	}
 }
 

@@ -28,24 +28,24 @@ const backupListExample = `  # Which copies are there, and when were they verifi
 
 func newBackupListCommand(p *program) *cobra.Command {
 	output := formatTable
-	command := &cobra.Command{
+	cmd := &cobra.Command{
 		Use:               "ls [backup/NAME]",
 		Short:             "Show the runs of Backups, and their copies",
 		Long:              backupListLong,
 		Example:           backupListExample,
 		ValidArgsFunction: p.completeOf(backupKind),
-		Args: func(command *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil
 			}
-			return oneBackup(command, args)
+			return oneBackup(cmd, args)
 		},
-		RunE: func(command *cobra.Command, args []string) error {
-			return p.listBackups(command.Context(), args, output)
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.listBackups(cmd.Context(), args, output)
 		},
 	}
-	output.addFlag(command)
-	return command
+	output.addFlag(cmd)
+	return cmd
 }
 
 func (p *program) listBackups(ctx context.Context, args []string, output format) error {

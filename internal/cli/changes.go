@@ -43,20 +43,20 @@ type changesOptions struct {
 
 func newChangesCommand(p *program) *cobra.Command {
 	o := &changesOptions{program: p, output: formatTable}
-	command := &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "changes", Short: "Show what changed, as the monitor has recorded it", Long: changesLong, Example: changesExample, Args: noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(command *cobra.Command, _ []string) error { return o.changes(command.Context()) },
+		RunE:              func(cmd *cobra.Command, _ []string) error { return o.changes(cmd.Context()) },
 	}
-	o.output.addFlag(command)
-	o.addFlags(command)
-	command.Flags().StringVar(&o.since, "since", "1h", "how far back: 30m, 12h, 7d, or a time such as 2026-11-25T14:00:00Z")
-	command.Flags().StringVar(&o.actor, "actor", "", "only changes of this user or field manager")
-	command.Flags().StringVar(&o.kind, "kind", "", "only changes of this kind")
-	mustComplete(command, "kind", p.completeKinds)
-	command.Flags().BoolVar(&o.diff, "diff", false, "show the fields that changed")
-	command.Flags().IntVar(&o.limit, "limit", 200, "how many changes to show: the newest")
-	return command
+	o.output.addFlag(cmd)
+	o.addFlags(cmd)
+	cmd.Flags().StringVar(&o.since, "since", "1h", "how far back: 30m, 12h, 7d, or a time such as 2026-11-25T14:00:00Z")
+	cmd.Flags().StringVar(&o.actor, "actor", "", "only changes of this user or field manager")
+	cmd.Flags().StringVar(&o.kind, "kind", "", "only changes of this kind")
+	mustComplete(cmd, "kind", p.completeKinds)
+	cmd.Flags().BoolVar(&o.diff, "diff", false, "show the fields that changed")
+	cmd.Flags().IntVar(&o.limit, "limit", 200, "how many changes to show: the newest")
+	return cmd
 }
 
 // sinceParam turns the value of --since into that of the API, which knows no days.

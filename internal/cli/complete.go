@@ -12,31 +12,31 @@ import (
 
 // completeOf offers the names of the namespace's objects of one kind, for a command that takes no other: NAME or KIND/NAME.
 func (p *program) completeOf(kind *ourKind) cobra.CompletionFunc {
-	return func(command *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		word, _, found := strings.Cut(typed, "/")
 		if len(args) > 0 || found && !kind.isNamed(word) {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return p.offerNames(command.Context(), kind.info(), prefixOf(typed), typed)
+		return p.offerNames(cmd.Context(), kind.info(), prefixOf(typed), typed)
 	}
 }
 
 // completeObjects offers objects of every kind: the kinds first, and then the names of that kind. bare tells that a name alone
 // is a WebApp, so that these are offered, too.
 func (p *program) completeObjects(bare bool) cobra.CompletionFunc {
-	return func(command *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		if word, _, found := strings.Cut(typed, "/"); found {
-			return p.offerNamesOf(command.Context(), word, prefixOf(typed), typed)
+			return p.offerNamesOf(cmd.Context(), word, prefixOf(typed), typed)
 		}
 		offers, directive := p.offerKinds(typed, "/")
 		if len(offers) > 0 {
 			directive |= cobra.ShellCompDirectiveNoSpace // A name follows.
 		}
 		if bare {
-			names, _ := p.offerNames(command.Context(), webAppKind.info(), "", typed)
+			names, _ := p.offerNames(cmd.Context(), webAppKind.info(), "", typed)
 			offers = append(names, offers...)
 		}
 		return offers, directive | cobra.ShellCompDirectiveKeepOrder
@@ -44,15 +44,15 @@ func (p *program) completeObjects(bare bool) cobra.CompletionFunc {
 }
 
 // completeWatch offers kinds, and then names: KIND NAME or KIND/NAME.
-func (p *program) completeWatch(command *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+func (p *program) completeWatch(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	word, _, found := strings.Cut(typed, "/")
 	switch {
 	case len(args) == 0 && found:
-		return p.offerNamesOf(command.Context(), word, prefixOf(typed), typed)
+		return p.offerNamesOf(cmd.Context(), word, prefixOf(typed), typed)
 	case len(args) == 0:
 		return p.offerKinds(typed, "")
 	case len(args) == 1 && !strings.Contains(args[0], "/"):
-		return p.offerNamesOf(command.Context(), args[0], "", typed)
+		return p.offerNamesOf(cmd.Context(), args[0], "", typed)
 	default:
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -14,14 +14,14 @@ import (
 const exitBreaks = 2
 
 func newCRDCommand(p *program) *cobra.Command {
-	command := &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "crd",
 		Short: "Say what a changed CustomResourceDefinition breaks",
 		Args:  noArguments,
-		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	command.AddCommand(newCRDCheckCommand(p))
-	return command
+	cmd.AddCommand(newCRDCheckCommand(p))
+	return cmd
 }
 
 const crdCheckLong = `Say what breaks when CustomResourceDefinitions are applied, before they are.
@@ -51,7 +51,7 @@ type crdCheckOptions struct {
 
 func newCRDCheckCommand(p *program) *cobra.Command {
 	o := &crdCheckOptions{program: p, output: formatTable}
-	command := &cobra.Command{
+	cmd := &cobra.Command{
 		Use:     "check FILE...",
 		Short:   "Say what breaks when CustomResourceDefinitions are applied",
 		Long:    crdCheckLong,
@@ -62,12 +62,12 @@ func newCRDCheckCommand(p *program) *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(command *cobra.Command, args []string) error { return o.run(command.Context(), args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
-	o.output.addFlag(command)
-	command.Flags().StringVar(&o.against, "against", "", "compare with the definitions in this file, without a cluster")
-	command.Flags().BoolVar(&o.noInstances, "no-instances", false, "do not check the objects in the cluster")
-	return command
+	o.output.addFlag(cmd)
+	cmd.Flags().StringVar(&o.against, "against", "", "compare with the definitions in this file, without a cluster")
+	cmd.Flags().BoolVar(&o.noInstances, "no-instances", false, "do not check the objects in the cluster")
+	return cmd
 }
 
 func (o *crdCheckOptions) run(ctx context.Context, files []string) error {

@@ -29,33 +29,33 @@ const historyExample = `  # What ran before
 
 func newHistoryCommand(p *program) *cobra.Command {
 	o := &changesOptions{program: p, output: formatTable}
-	command := &cobra.Command{
+	cmd := &cobra.Command{
 		Use:               "history KIND/NAME",
 		Short:             "Show the revisions of a WebApp, or the changes of any object",
 		Long:              historyLong,
 		Example:           historyExample,
 		Args:              oneHistory,
 		ValidArgsFunction: p.completeObjects(true),
-		RunE: func(command *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, err := parseTarget(args[0]); err == nil && o.since == "" && !o.diff {
-				return p.history(command.Context(), args[0], o.output)
+				return p.history(cmd.Context(), args[0], o.output)
 			}
-			return o.objectHistory(command.Context(), args[0])
+			return o.objectHistory(cmd.Context(), args[0])
 		},
 	}
-	o.output.addFlag(command)
-	o.addFlags(command)
-	command.Flags().StringVar(&o.since, "since", "", "show changes since then, from the monitor: 30m, 12h, 7d, or a time")
-	command.Flags().BoolVar(&o.diff, "diff", false, "show the fields that changed, from the monitor")
-	command.Flags().IntVar(&o.limit, "limit", 100, "how many changes to show: the newest")
-	return command
+	o.output.addFlag(cmd)
+	o.addFlags(cmd)
+	cmd.Flags().StringVar(&o.since, "since", "", "show changes since then, from the monitor: 30m, 12h, 7d, or a time")
+	cmd.Flags().BoolVar(&o.diff, "diff", false, "show the fields that changed, from the monitor")
+	cmd.Flags().IntVar(&o.limit, "limit", 100, "how many changes to show: the newest")
+	return cmd
 }
 
-func oneHistory(command *cobra.Command, args []string) error {
+func oneHistory(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 && namesObject(args[0]) {
 		return nil
 	}
-	return oneTarget(command, args)
+	return oneTarget(cmd, args)
 }
 
 // objectHistory shows the changes of one object. It is not asked for in the cluster: it may be gone.

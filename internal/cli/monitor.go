@@ -36,10 +36,10 @@ type monitorFlags struct {
 	namespace, account, address string
 }
 
-func (f *monitorFlags) addFlags(command *cobra.Command) {
-	command.Flags().StringVar(&f.namespace, "monitor-namespace", monitorNamespace, "the namespace in which the monitor runs")
-	command.Flags().StringVar(&f.account, "monitor-account", "", "ask as this ServiceAccount, NAMESPACE/NAME, with a token of it for the monitor alone")
-	command.Flags().StringVar(&f.address, "monitor-url", "", "ask the monitor at this https address, and not through the API server")
+func (f *monitorFlags) addFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.namespace, "monitor-namespace", monitorNamespace, "the namespace in which the monitor runs")
+	cmd.Flags().StringVar(&f.account, "monitor-account", "", "ask as this ServiceAccount, NAMESPACE/NAME, with a token of it for the monitor alone")
+	cmd.Flags().StringVar(&f.address, "monitor-url", "", "ask the monitor at this https address, and not through the API server")
 }
 
 // mayList says who asks, and of where: what an answer without anything is about. namespace is empty for all.

@@ -26,32 +26,32 @@ type monitorOptions struct {
 
 func newHealthCommand(p *program) *cobra.Command {
 	o := &monitorOptions{program: p, output: formatTable}
-	command := &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "health", Short: "Show which objects are not healthy, of all kinds", Long: healthLong, Args: noArguments,
 		Example:           "  # What is not healthy?\n  kubectl slipway health\n\n  # Everything of a kind in a namespace\n  kubectl slipway health --all --kind webapps -n shop",
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(command *cobra.Command, _ []string) error { return o.health(command.Context()) },
+		RunE:              func(cmd *cobra.Command, _ []string) error { return o.health(cmd.Context()) },
 	}
-	o.output.addFlag(command)
-	o.addFlags(command)
-	command.Flags().BoolVar(&o.all, "all", false, "list healthy objects, too")
-	command.Flags().StringVar(&o.kind, "kind", "", "only objects of this kind")
-	mustComplete(command, "kind", p.completeKinds)
-	return command
+	o.output.addFlag(cmd)
+	o.addFlags(cmd)
+	cmd.Flags().BoolVar(&o.all, "all", false, "list healthy objects, too")
+	cmd.Flags().StringVar(&o.kind, "kind", "", "only objects of this kind")
+	mustComplete(cmd, "kind", p.completeKinds)
+	return cmd
 }
 
 func newCoverageCommand(p *program) *cobra.Command {
 	o := &monitorOptions{program: p, output: formatTable}
-	command := &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "coverage", Short: "Show which kinds the monitor follows, and which it cannot", Args: noArguments,
 		Long:              "Show which kinds the monitor follows, of those that you may list: in which state each is, since when, and why.",
 		Example:           "  # Which kinds are not covered?\n  kubectl slipway coverage",
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(command *cobra.Command, _ []string) error { return o.coverage(command.Context()) },
+		RunE:              func(cmd *cobra.Command, _ []string) error { return o.coverage(cmd.Context()) },
 	}
-	o.output.addFlag(command)
-	o.addFlags(command)
-	return command
+	o.output.addFlag(cmd)
+	o.addFlags(cmd)
+	return cmd
 }
 
 // askFor asks for an answer, in the namespace that was named.

@@ -42,9 +42,9 @@ func (f *format) Set(value string) error {
 	}
 }
 
-func (f *format) addFlag(command *cobra.Command) {
-	command.Flags().VarP(f, "output", "o", "how to show the result")
-	mustComplete(command, "output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+func (f *format) addFlag(cmd *cobra.Command) {
+	cmd.Flags().VarP(f, "output", "o", "how to show the result")
+	mustComplete(cmd, "output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // print writes a view as YAML or JSON.

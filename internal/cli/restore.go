@@ -40,16 +40,16 @@ type restoreOptions struct {
 
 func newRestoreCommand(p *program) *cobra.Command {
 	o := &restoreOptions{waitOptions: waitOptions{program: p, output: formatTable}}
-	command := &cobra.Command{
+	cmd := &cobra.Command{
 		Use:               "restore backup/NAME --to CLAIM",
 		Short:             "Bring a copy of a Backup back to a volume",
 		Long:              restoreLong,
 		Example:           restoreExample,
 		Args:              oneBackup,
 		ValidArgsFunction: p.completeOf(backupKind),
-		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args[0]) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
-	flags := command.Flags()
+	flags := cmd.Flags()
 	flags.StringVar(&o.to, "to", "", "PersistentVolumeClaim to write (required)")
 	flags.StringVar(&o.create, "create", "", "make the claim with this size, such as 10Gi; one of that name must not exist")
 	flags.StringVar(&o.asOf, "as-of", "", "take the newest verified copy of this time or before, such as 2026-05-01T12:00:00Z")
@@ -58,10 +58,10 @@ func newRestoreCommand(p *program) *cobra.Command {
 	flags.StringArrayVar(&o.paths, "path", nil, "restore only this file or folder; may be repeated")
 	flags.BoolVar(&o.overwrite, "overwrite", false, "accept a volume that holds something: files in the way are replaced, the rest stays")
 	flags.BoolVar(&o.asRoot, "as-root", false, "run the pod as root, to give files back to several owners; the namespace must allow it")
-	o.addFlags(command)
-	mustComplete(command, "to", p.completeClaims)
-	mustComplete(command, "volume", p.completeClaims)
-	return command
+	o.addFlags(cmd)
+	mustComplete(cmd, "to", p.completeClaims)
+	mustComplete(cmd, "volume", p.completeClaims)
+	return cmd
 }
 
 func (o *restoreOptions) run(ctx context.Context, argument string) error {
@@ -133,12 +133,12 @@ func (o *restoreOptions) restore(backup string) (*slipwayv1alpha1.Restore, error
 }
 
 // completeClaims offers the names of the namespace's PersistentVolumeClaims.
-func (p *program) completeClaims(command *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+func (p *program) completeClaims(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	clients, err := p.clients()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	list, err := clients.kube.CoreV1().PersistentVolumeClaims(clients.namespace).List(command.Context(), metav1.ListOptions{})
+	list, err := clients.kube.CoreV1().PersistentVolumeClaims(clients.namespace).List(cmd.Context(), metav1.ListOptions{})
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}

@@ -49,22 +49,22 @@ type rollbackOptions struct {
 
 func newRollbackCommand(p *program) *cobra.Command {
 	o := &rollbackOptions{program: p, output: formatTable}
-	command := &cobra.Command{
+	cmd := &cobra.Command{
 		Use:               "rollback webapp/NAME",
 		Short:             "Write an earlier revision back into the spec",
 		Long:              rollbackLong,
 		Example:           rollbackExample,
 		Args:              oneTarget,
 		ValidArgsFunction: p.completeOf(webAppKind),
-		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args[0]) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
-	o.output.addFlag(command)
-	command.Flags().StringVar(&o.to, "to", "", "number or name of the revision; default: the one before the current one")
-	command.Flags().BoolVar(&o.dryRun, "dry-run", false, "let the API server check the change, and write nothing")
-	command.Flags().BoolVarP(&o.watch, "watch", "w", false, "follow the rollout until it is ready or has failed")
-	command.Flags().DurationVar(&o.timeout, "timeout", 0, "with --watch, how long to wait at most; 0: no limit")
-	mustComplete(command, "to", p.completeRevisions)
-	return command
+	o.output.addFlag(cmd)
+	cmd.Flags().StringVar(&o.to, "to", "", "number or name of the revision; default: the one before the current one")
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "let the API server check the change, and write nothing")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "follow the rollout until it is ready or has failed")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "with --watch, how long to wait at most; 0: no limit")
+	mustComplete(cmd, "to", p.completeRevisions)
+	return cmd
 }
 
 func (o *rollbackOptions) run(ctx context.Context, argument string) error {

@@ -37,7 +37,7 @@ type Options struct {
 func Run(ctx context.Context, options Options, args []string) int {
 	root := newRoot(options)
 	root.SetArgs(append([]string{}, args...)) // with nil, cobra would use the arguments of the process
-	command, err := root.ExecuteContextC(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return 0
 	}
@@ -46,7 +46,7 @@ func Run(ctx context.Context, options Options, args []string) int {
 		exit.message = "error: " + err.Error()
 	}
 	if exit.usage {
-		exit.message = fmt.Sprintf("error: %s\nSee '%s --help' for how to use it.", exit.message, command.CommandPath())
+		exit.message = fmt.Sprintf("error: %s\nSee '%s --help' for how to use it.", exit.message, cmd.CommandPath())
 	}
 	if exit.message != "" {
 		fmt.Fprintln(options.Streams.ErrOut, exit.message)
@@ -124,7 +124,7 @@ func newRoot(options Options) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
-		RunE:          func(command *cobra.Command, _ []string) error { return command.Help() },
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetIn(options.Streams.In)
 	root.SetOut(options.Streams.Out)

@@ -34,19 +34,19 @@ type statusOptions struct {
 
 func newStatusCommand(p *program) *cobra.Command {
 	o := &statusOptions{program: p, output: formatTable}
-	command := &cobra.Command{
+	cmd := &cobra.Command{
 		Use:               "status webapp/NAME",
 		Short:             "Show the state of a WebApp, or follow its rollout",
 		Long:              statusLong,
 		Example:           statusExample,
 		Args:              oneTarget,
 		ValidArgsFunction: p.completeOf(webAppKind),
-		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args[0]) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
-	o.output.addFlag(command)
-	command.Flags().BoolVarP(&o.watch, "watch", "w", false, "follow the rollout until it is ready or has failed")
-	command.Flags().DurationVar(&o.timeout, "timeout", 0, "with --watch, how long to wait at most; 0: no limit")
-	return command
+	o.output.addFlag(cmd)
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "follow the rollout until it is ready or has failed")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "with --watch, how long to wait at most; 0: no limit")
+	return cmd
 }
 
 func (o *statusOptions) run(ctx context.Context, argument string) error {

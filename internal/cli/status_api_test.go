@@ -106,8 +106,8 @@ func TestStatusWatchJSON(t *testing.T) {
 func TestUnknownWebApp(t *testing.T) {
 	f := newFixture(t)
 	want := `Error from server (NotFound): webapps.slipway.dev "nope" not found in namespace "` + f.namespace + `"`
-	for _, command := range []string{"status", "why", "history", "rollback"} {
-		f.expect(1, []string{want}, command, "webapp/nope")
+	for _, name := range []string{"status", "why", "history", "rollback"} {
+		f.expect(1, []string{want}, name, "webapp/nope")
 	}
 	f.expect(1, []string{`not found in namespace "elsewhere"`}, "status", "nope", "-n", "elsewhere")
 	f.expect(1, []string{`cannot get resource "webapps"`, "webapp/nope"}, "status", "nope", "--as", "nobody")

@@ -55,15 +55,15 @@ func noArguments(_ *cobra.Command, args []string) error {
 }
 
 // completeRevisions offers the names of the revisions of the WebApp that was named.
-func (p *program) completeRevisions(command *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+func (p *program) completeRevisions(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) != 1 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	clients, app, err := p.target(command.Context(), args[0])
+	clients, app, err := p.target(cmd.Context(), args[0])
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	revisions, err := clients.revisions(command.Context(), app)
+	revisions, err := clients.revisions(cmd.Context(), app)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
@@ -80,12 +80,12 @@ func (p *program) completeRevisions(command *cobra.Command, args []string, typed
 
 // completeFlags offers namespaces and contexts.
 func (p *program) completeFlags(root *cobra.Command) {
-	mustComplete(root, "namespace", func(command *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	mustComplete(root, "namespace", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		clients, err := p.clients()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
-		list, err := clients.kube.CoreV1().Namespaces().List(command.Context(), metav1.ListOptions{})
+		list, err := clients.kube.CoreV1().Namespaces().List(cmd.Context(), metav1.ListOptions{})
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
@@ -114,8 +114,8 @@ func (p *program) completeFlags(root *cobra.Command) {
 
 // mustComplete registers a completion. It fails only for a flag that does not exist. Then
 // the first test that builds the command fails.
-func mustComplete(command *cobra.Command, flag string, complete cobra.CompletionFunc) {
-	if err := command.RegisterFlagCompletionFunc(flag, complete); err != nil {
+func mustComplete(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
 		panic(err)
 	}
 }

@@ -26,10 +26,10 @@ type waitOptions struct {
 	timeout time.Duration
 }
 
-func (o *waitOptions) addFlags(command *cobra.Command) {
-	o.output.addFlag(command)
-	command.Flags().BoolVarP(&o.wait, "wait", "w", false, "show the progress, and end when it has completed or failed")
-	command.Flags().DurationVar(&o.timeout, "timeout", 0, "with --wait, how long to wait at most; 0: no limit")
+func (o *waitOptions) addFlags(cmd *cobra.Command) {
+	o.output.addFlag(cmd)
+	cmd.Flags().BoolVarP(&o.wait, "wait", "w", false, "show the progress, and end when it has completed or failed")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "with --wait, how long to wait at most; 0: no limit")
 }
 
 func (o *waitOptions) check() error {

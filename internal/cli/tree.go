@@ -28,18 +28,18 @@ type treeOptions struct {
 
 func newTreeCommand(p *program) *cobra.Command {
 	o := &treeOptions{program: p, output: formatTable}
-	command := &cobra.Command{
+	cmd := &cobra.Command{
 		Use:               "tree KIND/NAME",
 		Short:             "Show owners and children of an object of any kind, with their health",
 		Long:              treeLong,
 		Example:           treeExample,
 		Args:              oneObject,
 		ValidArgsFunction: p.completeObjects(false),
-		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args[0]) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
-	o.output.addFlag(command)
-	command.Flags().IntVar(&o.limit, "limit", 500, "how many objects below it to show at most")
-	return command
+	o.output.addFlag(cmd)
+	cmd.Flags().IntVar(&o.limit, "limit", 500, "how many objects below it to show at most")
+	return cmd
 }
 
 // oneObject accepts an object of any kind.

@@ -33,16 +33,16 @@ type uiOptions struct {
 
 func newUICommand(p *program) *cobra.Command {
 	o := &uiOptions{program: p}
-	command := &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "ui", Short: "Show the web page of the monitor, with your own credentials", Long: uiLong, Args: noArguments,
 		Example:           "  # Open the page in a browser\n  kubectl slipway ui --open",
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(command *cobra.Command, _ []string) error { return o.run(command.Context()) },
+		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
-	o.addFlags(command)
-	command.Flags().BoolVar(&o.open, "open", false, "open the page in a browser")
-	command.Flags().IntVar(&o.port, "port", 0, "the port on 127.0.0.1 (default: one that is free)")
-	return command
+	o.addFlags(cmd)
+	cmd.Flags().BoolVar(&o.open, "open", false, "open the page in a browser")
+	cmd.Flags().IntVar(&o.port, "port", 0, "the port on 127.0.0.1 (default: one that is free)")
+	return cmd
 }
 
 func (o *uiOptions) run(ctx context.Context) error {

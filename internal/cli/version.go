@@ -16,7 +16,7 @@ type versionView struct {
 
 func newVersionCommand(p *program) *cobra.Command {
 	output := formatTable
-	command := &cobra.Command{
+	cmd := &cobra.Command{
 		Use:               "version",
 		Short:             "Show the version of this program",
 		Example:           "  kubectl slipway version",
@@ -31,6 +31,6 @@ func newVersionCommand(p *program) *cobra.Command {
 			return err
 		},
 	}
-	output.addFlag(command)
-	return command
+	output.addFlag(cmd)
+	return cmd
 }

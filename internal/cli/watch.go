@@ -43,18 +43,18 @@ type watchOptions struct {
 
 func newWatchCommand(p *program) *cobra.Command {
 	o := &watchOptions{program: p, output: formatTable}
-	command := &cobra.Command{
+	cmd := &cobra.Command{
 		Use:               "watch [KIND [NAME]]",
 		Short:             "Show changes of objects of any kind as they happen",
 		Long:              watchLong,
 		Example:           watchExample,
 		Args:              watchArguments,
 		ValidArgsFunction: p.completeWatch,
-		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
-	o.output.addFlag(command)
-	command.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "watch all namespaces")
-	return command
+	o.output.addFlag(cmd)
+	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "watch all namespaces")
+	return cmd
 }
 
 func watchArguments(_ *cobra.Command, args []string) error {

@@ -58,19 +58,19 @@ type whyOptions struct {
 
 func newWhyCommand(p *program) *cobra.Command {
 	o := &whyOptions{program: p, output: formatTable}
-	command := &cobra.Command{
+	cmd := &cobra.Command{
 		Use:               "why KIND/NAME",
 		Short:             "Say why an object is not ready",
 		Long:              whyLong,
 		Example:           whyExample,
 		Args:              oneWhyTarget,
 		ValidArgsFunction: p.completeObjects(true),
-		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args[0]) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
-	o.output.addFlag(command)
-	command.Flags().Int64Var(&o.tail, "tail", 10, "how many log lines of a failing container to show; 0: none")
-	command.Flags().BoolVar(&o.foreign, "foreign", false, "list what others added to what belongs to it instead, with their field managers")
-	return command
+	o.output.addFlag(cmd)
+	cmd.Flags().Int64Var(&o.tail, "tail", 10, "how many log lines of a failing container to show; 0: none")
+	cmd.Flags().BoolVar(&o.foreign, "foreign", false, "list what others added to what belongs to it instead, with their field managers")
+	return cmd
 }
 
 // find reads everything that the tree needs.
@@ -127,11 +127,11 @@ func (o *whyOptions) findOurs(ctx context.Context, argument string, kind *ourKin
 }
 
 // oneWhyTarget accepts every kind.
-func oneWhyTarget(command *cobra.Command, args []string) error {
+func oneWhyTarget(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 && namesObject(args[0]) {
 		return nil
 	}
-	return oneTarget(command, args)
+	return oneTarget(cmd, args)
 }
 
 func (o *whyOptions) run(ctx context.Context, argument string) error {
