@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
 // These bound how much is asked of the API server at once, and read in all.
@@ -253,3 +254,53 @@ func (c *anyClients) read(ctx context.Context, kind kindInfo, namespace, name st
 
 // objectRef formats the name of an object of any kind. Names of some kinds may hold any character.
 func objectRef(kind, name string) string { return printable(strings.ToLower(kind) + "/" + name) }
+
+// mapping finds a kind by any of its names: that of Slipway, or else the one that kubectl would take.
+func (c *anyClients) mapping(argument string) (*meta.RESTMapping, error) {
+	if ours := ourKindNamed(argument); ours != nil {
+		if mapping, err := c.mapper.RESTMapping(schema.GroupKind{Group: ours.info().Group, Kind: ours.kind}); err == nil {
+			return mapping, nil
+		}
+	}
+	full, groupResource := schema.ParseResourceArg(argument)
+	var kind schema.GroupVersionKind
+	var err error
+	if full != nil {
+		kind, _ = c.mapper.KindFor(*full) // Or the second word is a part of the group.
+	}
+	if kind.Empty() {
+		if kind, err = c.mapper.KindFor(groupResource.WithVersion("")); err != nil {
+			return nil, fmt.Errorf("the server doesn't have a resource type %q", argument)
+		}
+	}
+	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return nil, fmt.Errorf("find the kind %q: %w", argument, err)
+	}
+	return mapping, nil
+}
+
+// resourceName turns a kind as the user names it into plural.group. One that the cluster does not have any more may be in the
+// history all the same, under its full name.
+func (p *program) resourceName(argument string) (name string, namespaced bool, err error) {
+	clients, err := p.anyClients()
+	if err != nil {
+		return "", false, err
+	}
+	mapping, err := clients.mapping(argument)
+	if err != nil {
+		if strings.Contains(argument, ".") {
+			return strings.ToLower(argument), true, nil
+		}
+		return "", false, err
+	}
+	return mapping.Resource.GroupResource().String(), mapping.Scope.Name() == "namespace", nil
+}
+
+// gatewayResource is where Gateways of the Gateway API are, in every version of it that Slipway knows.
+var gatewayResource = schema.GroupVersion(gatewayv1.GroupVersion).WithResource("gateways")
+
+// gatewayNamed reads a Gateway of the Gateway API without looking for its kind first: mostly there is none.
+func (c *anyClients) gatewayNamed(ctx context.Context, name string) (*unstructured.Unstructured, error) {
+	return c.objects.Resource(gatewayResource).Namespace(c.namespace).Get(ctx, name, metav1.GetOptions{})
+}

@@ -215,10 +215,3 @@ func verifiedText(run runView, volume slipwayv1alpha1.BackupVolume, now time.Tim
 		return fmt.Sprintf("%s, %s ago", run.Verification.Mode, age(run.Verification.Time, now))
 	}
 }
-
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
-}

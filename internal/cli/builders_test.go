@@ -3,6 +3,7 @@ package cli
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -84,19 +85,33 @@ func setCondition(app *slipwayv1alpha1.WebApp, c metav1.Condition) {
 	app.Status.Conditions = append(app.Status.Conditions, c)
 }
 
-// stored returns a revision of readyApp's spec, with the given changes.
-func stored(number int64, name string, created time.Duration, change func(*desired.Revision)) revision {
-	r := revision{Number: number, Name: name, Created: ago(created), Revision: desired.RevisionOf(readyApp().Spec, "")}
-	if change != nil {
-		change(&r.Revision)
-	}
-	return r
-}
-
 func ownedBy(app *slipwayv1alpha1.WebApp) []metav1.OwnerReference {
 	return []metav1.OwnerReference{*metav1.NewControllerRef(app, slipwayv1alpha1.SchemeGroupVersion.WithKind(desired.Kind))}
 }
 
 func controlledBy(kind, name string, uid types.UID) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: name, UID: uid, Controller: new(true)}}
+}
+
+func ended(code int32, message string) *corev1.ContainerStateTerminated {
+	return &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error", Message: message}
+}
+
+func crashing(running bool) corev1.PodStatus {
+	status := corev1.ContainerStatus{
+		Name: "app", RestartCount: 4,
+		State:                corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+		LastTerminationState: corev1.ContainerState{Terminated: ended(1, "cannot reach the database")},
+	}
+	if running {
+		status.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	}
+	return corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{status}}
+}
+
+func waiting(reason, message string) corev1.PodStatus {
+	return corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
+		Name: "app", Image: "registry.example.com/shop:1.5.0",
+		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}},
+	}}}
 }

@@ -78,23 +78,6 @@ func sinceParam(text string) (string, error) {
 	return "", usageErrorf("--since is how long ago, such as 30m, 12h or 7d, or a time such as 2026-11-25T14:00:00Z")
 }
 
-// resourceName turns a kind as the user names it into plural.group. One that the cluster does not have any more may be in the
-// history all the same, under its full name.
-func (p *program) resourceName(argument string) (name string, namespaced bool, err error) {
-	clients, err := p.anyClients()
-	if err != nil {
-		return "", false, err
-	}
-	mapping, err := clients.mapping(argument)
-	if err != nil {
-		if strings.Contains(argument, ".") {
-			return strings.ToLower(argument), true, nil
-		}
-		return "", false, err
-	}
-	return mapping.Resource.GroupResource().String(), mapping.Scope.Name() == "namespace", nil
-}
-
 func (o *changesOptions) changes(ctx context.Context) error {
 	since, err := sinceParam(o.since)
 	if err != nil {
@@ -211,4 +194,32 @@ func (p *program) printView(view *api.View, more bool, incomplete []string) erro
 	}
 	_, err := io.WriteString(p.Streams.ErrOut, out.String())
 	return err
+}
+
+// objectHistory shows the changes of one object. It is not asked for in the cluster: it may be gone.
+func (o *changesOptions) objectHistory(ctx context.Context, argument string) error {
+	since, err := sinceParam(o.since)
+	if err != nil {
+		return err
+	}
+	if o.limit < 1 || o.limit > maxFetched {
+		return usageErrorf("--limit is from 1 to %d", maxFetched)
+	}
+	kind, name, found := strings.Cut(argument, "/")
+	if !found {
+		kind, name = webAppKind.singular(), argument
+	}
+	resource, namespaced, err := o.resourceName(kind)
+	if err != nil {
+		return err
+	}
+	params := url.Values{"kind": {resource}, "name": {name}, "since": {since}, "fields": {strconv.FormatBool(o.diff || o.output != formatTable)}}
+	if namespaced {
+		namespace, _, err := o.flags.ToRawKubeConfigLoader().Namespace()
+		if err != nil {
+			return fmt.Errorf("find the namespace: %w", err)
+		}
+		params.Set("namespace", namespace)
+	}
+	return o.fetch(ctx, "history", params)
 }

@@ -2,10 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"net/url"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -56,34 +52,6 @@ func oneHistory(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	return oneTarget(cmd, args)
-}
-
-// objectHistory shows the changes of one object. It is not asked for in the cluster: it may be gone.
-func (o *changesOptions) objectHistory(ctx context.Context, argument string) error {
-	since, err := sinceParam(o.since)
-	if err != nil {
-		return err
-	}
-	if o.limit < 1 || o.limit > maxFetched {
-		return usageErrorf("--limit is from 1 to %d", maxFetched)
-	}
-	kind, name, found := strings.Cut(argument, "/")
-	if !found {
-		kind, name = webAppKind.singular(), argument
-	}
-	resource, namespaced, err := o.resourceName(kind)
-	if err != nil {
-		return err
-	}
-	params := url.Values{"kind": {resource}, "name": {name}, "since": {since}, "fields": {strconv.FormatBool(o.diff || o.output != formatTable)}}
-	if namespaced {
-		namespace, _, err := o.flags.ToRawKubeConfigLoader().Namespace()
-		if err != nil {
-			return fmt.Errorf("find the namespace: %w", err)
-		}
-		params.Set("namespace", namespace)
-	}
-	return o.fetch(ctx, "history", params)
 }
 
 func (p *program) history(ctx context.Context, argument string, output format) error {

@@ -116,3 +116,10 @@ func orNone(text string) string {
 	}
 	return text
 }
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}

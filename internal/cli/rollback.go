@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -171,4 +172,28 @@ func rollbackPatch(from, to slipwayv1alpha1.WebAppSpec, version string) ([]byte,
 		return nil, fmt.Errorf("compare the specs: %w", err)
 	}
 	return patch, nil
+}
+
+// completeRevisions offers the names of the revisions of the WebApp that was named.
+func (p *program) completeRevisions(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) != 1 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	clients, app, err := p.target(cmd.Context(), args[0])
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	revisions, err := clients.revisions(cmd.Context(), app)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var names []string
+	for _, revision := range revisions {
+		for _, name := range []string{revision.number(), revision.Name} {
+			if strings.HasPrefix(name, typed) {
+				names = append(names, name+"\t"+revision.Spec.Image)
+			}
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }

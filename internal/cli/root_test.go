@@ -1,27 +1,11 @@
 package cli
 
 import (
-	"bytes"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-
-	"k8s.io/cli-runtime/pkg/genericiooptions"
-	clocktesting "k8s.io/utils/clock/testing"
 )
-
-// offline runs a command line that needs no cluster.
-func offline(t *testing.T, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	out, errOut := &bytes.Buffer{}, &bytes.Buffer{}
-	code = Run(t.Context(), Options{
-		Version: "v1.2.3",
-		Streams: genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: out, ErrOut: errOut},
-		Clock:   clocktesting.NewFakePassiveClock(now),
-	}, args)
-	return code, out.String(), errOut.String()
-}
 
 // TestNotInstalled asks a server that does not know the path, like a cluster without
 // Slipway's kinds.
@@ -31,21 +15,6 @@ func TestNotInstalled(t *testing.T) {
 	code, _, stderr := offline(t, "status", "shop", "--kubeconfig", "/dev/null", "--server", server.URL)
 	if want := "error: webapp/shop: this cluster has no WebApps: Slipway is not installed\n"; code != 1 || stderr != want {
 		t.Errorf("exit code %d: %swant %s", code, stderr, want)
-	}
-}
-
-func TestParseTarget(t *testing.T) {
-	for argument, want := range map[string]string{
-		"shop": "shop", "webapp/shop": "shop", "webapps/shop": "shop", "app/shop": "shop", "WebApp/shop": "shop", "webapp.slipway.dev/shop": "shop",
-	} {
-		if got, err := parseTarget(argument); err != nil || got != want {
-			t.Errorf("%q: got %q, %v; want %q", argument, got, err, want)
-		}
-	}
-	for _, argument := range []string{"deployment/shop", "webapp/", "webapp/shop/x", "/shop"} {
-		if got, err := parseTarget(argument); err == nil {
-			t.Errorf("%q: got %q, want an error", argument, got)
-		}
 	}
 }
 

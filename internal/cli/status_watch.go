@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
@@ -105,21 +104,6 @@ func (c *clients) webAppLister() lister {
 			return c.webApps().List(ctx, options)
 		},
 		watch: c.webApps().Watch,
-	}
-}
-
-// watchOne lists and watches the object of one name.
-func watchOne(name string, lister lister) cache.ListerWatcher {
-	one := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.FieldSelector = one
-			return lister.list(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.FieldSelector = one
-			return lister.watch(ctx, options)
-		},
 	}
 }
 

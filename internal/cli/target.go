@@ -54,30 +54,6 @@ func noArguments(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// completeRevisions offers the names of the revisions of the WebApp that was named.
-func (p *program) completeRevisions(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	if len(args) != 1 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	clients, app, err := p.target(cmd.Context(), args[0])
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	revisions, err := clients.revisions(cmd.Context(), app)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	var names []string
-	for _, revision := range revisions {
-		for _, name := range []string{revision.number(), revision.Name} {
-			if strings.HasPrefix(name, typed) {
-				names = append(names, name+"\t"+revision.Spec.Image)
-			}
-		}
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
-}
-
 // completeFlags offers namespaces and contexts.
 func (p *program) completeFlags(root *cobra.Command) {
 	mustComplete(root, "namespace", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -122,6 +98,3 @@ func mustComplete(cmd *cobra.Command, flag string, complete cobra.CompletionFunc
 
 // ref formats the name of a WebApp for the output.
 func ref(name string) string { return webAppKind.ref(name) }
-
-// gatewayRef formats the name of an APIGateway for the output.
-func gatewayRef(name string) string { return gatewayKind.ref(name) }

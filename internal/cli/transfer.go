@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
-	"k8s.io/apimachinery/pkg/watch"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/text"
@@ -135,12 +134,6 @@ func (t *transfer) amount(now time.Time) string {
 		amount += fmt.Sprintf(", %s left", duration.HumanDuration(end.Sub(now)))
 	}
 	return amount
-}
-
-// lister lists and watches the objects of a kind.
-type lister struct {
-	list  func(context.Context, metav1.ListOptions) (runtime.Object, error)
-	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
 func (c *clients) runLister() lister {

@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/slipway-dev/slipway/internal/monitor/change"
 )
@@ -166,31 +165,6 @@ func (w *watcher) followKind(ctx context.Context, argument string) error {
 	w.send(ctx, sighting{begun: []string{kind.GroupResource().String()}})
 	w.follow(ctx, kind, schemaOf(definition, kind.Version))
 	return nil
-}
-
-// mapping finds a kind by any of its names: that of Slipway, or else the one that kubectl would take.
-func (c *anyClients) mapping(argument string) (*meta.RESTMapping, error) {
-	if ours := ourKindNamed(argument); ours != nil {
-		if mapping, err := c.mapper.RESTMapping(schema.GroupKind{Group: ours.info().Group, Kind: ours.kind}); err == nil {
-			return mapping, nil
-		}
-	}
-	full, groupResource := schema.ParseResourceArg(argument)
-	var kind schema.GroupVersionKind
-	var err error
-	if full != nil {
-		kind, _ = c.mapper.KindFor(*full) // Or the second word is a part of the group.
-	}
-	if kind.Empty() {
-		if kind, err = c.mapper.KindFor(groupResource.WithVersion("")); err != nil {
-			return nil, fmt.Errorf("the server doesn't have a resource type %q", argument)
-		}
-	}
-	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	if err != nil {
-		return nil, fmt.Errorf("find the kind %q: %w", argument, err)
-	}
-	return mapping, nil
 }
 
 // refusal is why a kind cannot be watched, in a few words that stay the same.

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"strings"
-	"unicode"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
@@ -51,18 +49,4 @@ func configUses(spec slipwayv1alpha1.WebAppSpec) []configUse {
 		uses = append(uses, configUse{kind: kindSecret, name: spec.ImagePullSecrets[i].Name, field: fmt.Sprintf("spec.imagePullSecrets[%d]", i)})
 	}
 	return uses
-}
-
-// printable makes a text safe to print: one line, without terminal control characters. Logs
-// and events, and so messages, contain text that clients sent to the application.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\t', r == '\n':
-			return ' '
-		case !unicode.IsPrint(r):
-			return unicode.ReplacementChar
-		}
-		return r
-	}, strings.TrimRight(text, "\r"))
 }

@@ -146,3 +146,6 @@ func readyEndpoints(slices []discoveryv1.EndpointSlice) int {
 	}
 	return ready
 }
+
+// gatewayRef formats the name of an APIGateway for the output.
+func gatewayRef(name string) string { return gatewayKind.ref(name) }

@@ -176,11 +176,3 @@ func (o *whyOptions) findShort(ctx context.Context, name string) (*clients, *fin
 	}
 	return nil, nil, clients.notGot(err, gatewayKind, name)
 }
-
-// gatewayResource is where Gateways of the Gateway API are, in every version of it that Slipway knows.
-var gatewayResource = schema.GroupVersion(gatewayv1.GroupVersion).WithResource("gateways")
-
-// gatewayNamed reads a Gateway of the Gateway API without looking for its kind first: mostly there is none.
-func (c *anyClients) gatewayNamed(ctx context.Context, name string) (*unstructured.Unstructured, error) {
-	return c.objects.Resource(gatewayResource).Namespace(c.namespace).Get(ctx, name, metav1.GetOptions{})
-}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
@@ -353,31 +351,4 @@ func get[T any](ctx context.Context, c *anyClients, kind kindInfo, name types.Na
 		return nil, err
 	}
 	return decode[T](object)
-}
-
-// list reads all objects of a kind page by page, at most maxListed of them. Without a namespace it reads those of all.
-func list[T any](ctx context.Context, c *anyClients, kind kindInfo, namespace string, read func(*unstructured.Unstructured) (T, error)) ([]T, error) {
-	client := dynamic.ResourceInterface(c.objects.Resource(kind.GroupVersionResource))
-	if namespace != corev1.NamespaceAll {
-		client = c.objects.Resource(kind.GroupVersionResource).Namespace(namespace)
-	}
-	var all []T
-	options := metav1.ListOptions{Limit: pageSize}
-	for len(all) < maxListed {
-		page, err := client.List(ctx, options)
-		if err != nil {
-			return nil, err
-		}
-		for i := range page.Items {
-			one, err := read(&page.Items[i])
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, one)
-		}
-		if options.Continue = page.GetContinue(); options.Continue == "" {
-			break
-		}
-	}
-	return all, nil
 }

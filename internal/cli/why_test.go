@@ -94,29 +94,6 @@ func boundClaim() *corev1.PersistentVolumeClaim {
 	}
 }
 
-func ended(code int32, message string) *corev1.ContainerStateTerminated {
-	return &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error", Message: message}
-}
-
-func crashing(running bool) corev1.PodStatus {
-	status := corev1.ContainerStatus{
-		Name: "app", RestartCount: 4,
-		State:                corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
-		LastTerminationState: corev1.ContainerState{Terminated: ended(1, "cannot reach the database")},
-	}
-	if running {
-		status.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
-	}
-	return corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{status}}
-}
-
-func waiting(reason, message string) corev1.PodStatus {
-	return corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
-		Name: "app", Image: "registry.example.com/shop:1.5.0",
-		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}},
-	}}}
-}
-
 func warning(object types.UID, reason, message string, age time.Duration, count int32) corev1.Event {
 	return corev1.Event{
 		Type: corev1.EventTypeWarning, Reason: reason, Message: message, Count: count, LastTimestamp: ago(age),
@@ -290,16 +267,6 @@ func TestWarnings(t *testing.T) {
 		got = append(got, strings.TrimSpace(line.Reason+" "+line.age))
 	}
 	if diff := cmp.Diff([]string{"Single 1s", "A 30s", "Series 60s"}, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-}
-
-func TestPrintable(t *testing.T) {
-	lines, err := readLines(strings.NewReader("plain \x1b[31mred\x1b[0m\tück\r\n\x07bell\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"plain \ufffd[31mred\ufffd[0m ück", "\ufffdbell"}, lines); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
