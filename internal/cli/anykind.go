@@ -96,7 +96,7 @@ func (p *program) get(ctx context.Context, clients *anyClients, argument string)
 	}
 	if word, _, _ := strings.Cut(argument, "/"); strings.EqualFold(word, shortGateway) {
 		if gateway, err := clients.gatewayNamed(ctx, name); err == nil {
-			return gateway, kindInfo{gatewayResource, kindGateway, true}, nil
+			return gateway, gatewayInfo, nil
 		}
 	}
 	if other, kind, err := p.getAsKubectl(clients, argument); err == nil {
@@ -297,10 +297,13 @@ func (p *program) resourceName(argument string) (name string, namespaced bool, e
 	return mapping.Resource.GroupResource().String(), mapping.Scope.Name() == "namespace", nil
 }
 
-// gatewayResource is where Gateways of the Gateway API are, in every version of it that Slipway knows.
-var gatewayResource = schema.GroupVersion(gatewayv1.GroupVersion).WithResource("gateways")
+// kindGateway is the kind of the Gateway API.
+const kindGateway = "Gateway"
+
+// gatewayInfo is the Gateway of the Gateway API as it is offered in every version of it that Slipway knows.
+var gatewayInfo = kindInfo{schema.GroupVersion(gatewayv1.GroupVersion).WithResource("gateways"), kindGateway, true}
 
 // gatewayNamed reads a Gateway of the Gateway API without looking for its kind first: mostly there is none.
 func (c *anyClients) gatewayNamed(ctx context.Context, name string) (*unstructured.Unstructured, error) {
-	return c.objects.Resource(gatewayResource).Namespace(c.namespace).Get(ctx, name, metav1.GetOptions{})
+	return c.objects.Resource(gatewayInfo.GroupVersionResource).Namespace(c.namespace).Get(ctx, name, metav1.GetOptions{})
 }

@@ -104,7 +104,7 @@ func TestBackupNow(t *testing.T) {
 	if diff := cmp.Diff(slipwayv1alpha1.BackupRunSpec{Backup: "shop-data"}, run.Spec); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	var made transfer
+	var made struct{ Object string }
 	if out := f.expect(0, nil, "backup", "now", "shop-data", "-o", "json"); json.Unmarshal([]byte(out), &made) != nil || !strings.HasPrefix(made.Object, "backuprun/shop-data-now-") {
 		t.Errorf("got %s", out)
 	}

@@ -143,7 +143,7 @@ func (o *changesOptions) fetch(ctx context.Context, endpoint string, params url.
 }
 
 func (o *changesOptions) printChanges(all *api.Changes, namespace string) error {
-	printer := &watchPrinter{out: o.Streams.Out, colours: o.Colour}
+	printer := painter{colours: o.Colour}
 	lines := &strings.Builder{}
 	for i := len(all.Changes) - 1; i >= 0; i-- {
 		r := &all.Changes[i].Record
@@ -164,7 +164,7 @@ func (o *changesOptions) printChanges(all *api.Changes, namespace string) error 
 	return o.printView(&all.View, all.Next != "", all.Incomplete)
 }
 
-func changeTitle(printer *watchPrinter, r *change.Record) string {
+func changeTitle(printer painter, r *change.Record) string {
 	if r.Type == change.Gap {
 		return printer.colour(yellow, "Gap") + " " + printable(r.Kind.GroupResource().String()) + ": changes since " + r.Since.Local().Format(time.DateTime) + " may be missing"
 	}

@@ -4,14 +4,13 @@ package cli
 
 import (
 	"errors"
-	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
@@ -27,15 +26,11 @@ func TestCRDCheck(t *testing.T) {
 	paths := files(t, widgetsBefore, widgetsAfter)
 	f.expect(0, []string{"widgets.example.com: new\n"}, "crd", "check", paths[0])
 
-	crds, err := definitionsIn(strings.NewReader(widgetsBefore))
-	if err != nil {
+	before := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(widgetsBefore), before); err != nil {
 		t.Fatal(err)
 	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crds[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := definitions.Create(t.Context(), &unstructured.Unstructured{Object: content}, metav1.CreateOptions{}); err != nil {
+	if _, err := definitions.Create(t.Context(), before, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = definitions.Delete(f.Context(), "widgets.example.com", metav1.DeleteOptions{}) })
@@ -58,8 +53,8 @@ func TestCRDCheck(t *testing.T) {
 		".spec.old    is removed",
 	}, "crd", "check", paths[1])
 
-	crds, err = definitionsIn(strings.NewReader(widgetsAfter))
-	if err != nil {
+	after := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(widgetsAfter), after); err != nil {
 		t.Fatal(err)
 	}
 	environment.Eventually(t, func() error {
@@ -67,12 +62,8 @@ func TestCRDCheck(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		crds[0].ResourceVersion = current.GetResourceVersion()
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crds[0])
-		if err != nil {
-			return err
-		}
-		_, err = definitions.Update(t.Context(), &unstructured.Unstructured{Object: content}, metav1.UpdateOptions{})
+		after.SetResourceVersion(current.GetResourceVersion())
+		_, err = definitions.Update(t.Context(), after, metav1.UpdateOptions{})
 		return err
 	})
 	environment.Eventually(t, func() error {

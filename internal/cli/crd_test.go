@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,6 +20,8 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/monitor/crdcheck"
 )
+
+func addCRD(p *program, root *cobra.Command) { root.AddCommand(newCRDCommand(p)) }
 
 func TestCRDCheckAgainstAFile(t *testing.T) {
 	other := "kind: ConfigMap\napiVersion: v1\nmetadata: {name: x}\n---\n"
@@ -50,7 +53,7 @@ func TestCRDCheckAgainstAFile(t *testing.T) {
 		"no file":                 {nil, 1, nil, "error: name a file with CustomResourceDefinitions, or - for the standard input\nSee 'kubectl slipway crd check --help'"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			code, stdout, stderr := offline(t, append([]string{"crd", "check"}, test.args...)...)
+			code, stdout, stderr := offline(t, addCRD, append([]string{"crd", "check"}, test.args...)...)
 			if code != test.code || !strings.Contains(stderr, test.stderr) {
 				t.Errorf("exit code %d, stderr %q; want %d, %q\n%s", code, stderr, test.code, test.stderr, stdout)
 			}
@@ -77,13 +80,10 @@ func asJSON(t *testing.T, text string) string {
 }
 
 func TestCRDCheckOfTheStandardInput(t *testing.T) {
-	out := &bytes.Buffer{}
 	before := files(t, widgetsBefore)[0]
-	code := Run(t.Context(), Options{
-		Streams: genericiooptions.IOStreams{In: strings.NewReader(widgetsAfter), Out: out, ErrOut: out},
-	}, []string{"crd", "check", "-", "--against", before})
-	if code != exitBreaks || !strings.Contains(out.String(), "widgets.example.com: 3 breaking") {
-		t.Errorf("exit code %d\n%s", code, out)
+	code, stdout, stderr := offlineReading(t, strings.NewReader(widgetsAfter), addCRD, "crd", "check", "-", "--against", before)
+	if code != exitBreaks || !strings.Contains(stdout, "widgets.example.com: 3 breaking") {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 }
 
@@ -157,7 +157,7 @@ func TestCRDCheckAgainstACluster(t *testing.T) {
 	run := func(c *cluster, args ...string) (int, string, string) {
 		server := httptest.NewServer(c)
 		defer server.Close()
-		return offline(t, append([]string{"crd", "check", after, "--kubeconfig", "/dev/null", "--server", server.URL}, args...)...)
+		return offline(t, addCRD, append([]string{"crd", "check", after, "--kubeconfig", "/dev/null", "--server", server.URL}, args...)...)
 	}
 
 	c := &cluster{t: t, pages: pages, expired: true}
@@ -311,4 +311,11 @@ func FuzzCRDCheck(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestOneCheckedObjectIsNoPlural looks at a line that counts what may be one.
+func TestOneCheckedObjectIsNoPlural(t *testing.T) {
+	if got := crdObjectsLine(&crdObjects{Checked: 1, Pruned: 1}); got != "1 object checked: 1 loses fields" {
+		t.Error(got)
+	}
 }

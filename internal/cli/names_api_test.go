@@ -152,7 +152,7 @@ func (f *fixture) asKubectl(word string) string {
 // root asks for the tree of an object and returns what it is.
 func (f *fixture) root(argument string) string {
 	f.Helper()
-	view := treeView{}
+	view := struct{ APIVersion, Object string }{}
 	if out := f.expect(0, nil, "tree", argument, "-o", "json"); json.Unmarshal([]byte(out), &view) != nil {
 		f.Errorf("%s: %s", argument, out)
 	}

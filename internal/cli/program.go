@@ -1,10 +1,14 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
+	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 )
 
@@ -49,4 +53,56 @@ func usageErrorf(format string, args ...any) error {
 type program struct {
 	Options
 	flags *genericclioptions.ConfigFlags
+}
+
+// runProgram runs a command line and returns the exit code. add adds the commands that there are.
+func runProgram(ctx context.Context, options Options, args []string, add func(p *program, root *cobra.Command)) int {
+	root := newRoot(options, add)
+	root.SetArgs(append([]string{}, args...)) // with nil, cobra would use the arguments of the process
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return 0
+	}
+	exit := &exitError{code: exitNotReady}
+	if !errors.As(err, &exit) {
+		exit.message = "error: " + err.Error()
+	}
+	if exit.usage {
+		exit.message = fmt.Sprintf("error: %s\nSee '%s --help' for how to use it.", exit.message, cmd.CommandPath())
+	}
+	if exit.message != "" {
+		fmt.Fprintln(options.Streams.ErrOut, exit.message)
+	}
+	return exit.code
+}
+
+// newRoot makes the command that all others belong to.
+func newRoot(options Options, add func(p *program, root *cobra.Command)) *cobra.Command {
+	p := &program{Options: options, flags: genericclioptions.NewConfigFlags(true)}
+	// As kubectl does. Without it they are lines of a log.
+	warnings := rest.NewWarningWriter(options.Streams.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
+	p.flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
+		config.UserAgent = "kubectl-slipway/" + options.Version
+		// These are kubectl's limits. The defaults of client-go are lower, because they are
+		// made for controllers.
+		config.QPS, config.Burst = 50, 300
+		config.WarningHandler = warnings
+		return config
+	}
+	root := &cobra.Command{
+		Use:           "kubectl-slipway",
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl slipway"},
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(options.Streams.In)
+	root.SetOut(options.Streams.Out)
+	root.SetErr(options.Streams.ErrOut)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageErrorf("%v", err) })
+	p.flags.AddFlags(root.PersistentFlags())
+	p.completeFlags(root)
+	add(p, root)
+	return root
 }

@@ -59,8 +59,8 @@ func newRestoreCommand(p *program) *cobra.Command {
 	flags.BoolVar(&o.overwrite, "overwrite", false, "accept a volume that holds something: files in the way are replaced, the rest stays")
 	flags.BoolVar(&o.asRoot, "as-root", false, "run the pod as root, to give files back to several owners; the namespace must allow it")
 	o.addFlags(cmd)
-	mustComplete(cmd, "to", p.completeClaims)
-	mustComplete(cmd, "volume", p.completeClaims)
+	mustComplete(cmd, "to", completeClaims(p))
+	mustComplete(cmd, "volume", completeClaims(p))
 	return cmd
 }
 
@@ -133,20 +133,22 @@ func (o *restoreOptions) restore(backup string) (*slipwayv1alpha1.Restore, error
 }
 
 // completeClaims offers the names of the namespace's PersistentVolumeClaims.
-func (p *program) completeClaims(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	clients, err := p.clients()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	list, err := clients.kube.CoreV1().PersistentVolumeClaims(clients.namespace).List(cmd.Context(), metav1.ListOptions{})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	var names []string
-	for i := range list.Items {
-		if strings.HasPrefix(list.Items[i].Name, typed) {
-			names = append(names, list.Items[i].Name)
+func completeClaims(p *program) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		clients, err := p.clients()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
 		}
+		list, err := clients.kube.CoreV1().PersistentVolumeClaims(clients.namespace).List(cmd.Context(), metav1.ListOptions{})
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		var names []string
+		for i := range list.Items {
+			if strings.HasPrefix(list.Items[i].Name, typed) {
+				names = append(names, list.Items[i].Name)
+			}
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
 	}
-	return names, cobra.ShellCompDirectiveNoFileComp
 }

@@ -64,7 +64,7 @@ func newRollbackCommand(p *program) *cobra.Command {
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "let the API server check the change, and write nothing")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "follow the rollout until it is ready or has failed")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "with --watch, how long to wait at most; 0: no limit")
-	mustComplete(cmd, "to", p.completeRevisions)
+	mustComplete(cmd, "to", completeRevisions(p))
 	return cmd
 }
 
@@ -132,7 +132,7 @@ func (c *clients) writeRollback(ctx context.Context, app *slipwayv1alpha1.WebApp
 	version := app.ResourceVersion
 	var written *slipwayv1alpha1.WebApp
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		patch, err := rollbackPatch(app.Spec, plan.spec, version)
+		patch, err := rollbackPatch(app.Spec, plan.Spec, version)
 		if err != nil {
 			return err
 		}
@@ -175,25 +175,27 @@ func rollbackPatch(from, to slipwayv1alpha1.WebAppSpec, version string) ([]byte,
 }
 
 // completeRevisions offers the names of the revisions of the WebApp that was named.
-func (p *program) completeRevisions(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	if len(args) != 1 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	clients, app, err := p.target(cmd.Context(), args[0])
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	revisions, err := clients.revisions(cmd.Context(), app)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	var names []string
-	for _, revision := range revisions {
-		for _, name := range []string{revision.number(), revision.Name} {
-			if strings.HasPrefix(name, typed) {
-				names = append(names, name+"\t"+revision.Spec.Image)
+func completeRevisions(p *program) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) != 1 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		clients, app, err := p.target(cmd.Context(), args[0])
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		revisions, err := clients.revisions(cmd.Context(), app)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		var names []string
+		for _, revision := range revisions {
+			for _, name := range []string{revision.number(), revision.Name} {
+				if strings.HasPrefix(name, typed) {
+					names = append(names, name+"\t"+revision.Spec.Image)
+				}
 			}
 		}
+		return names, cobra.ShellCompDirectiveNoFileComp
 	}
-	return names, cobra.ShellCompDirectiveNoFileComp
 }

@@ -91,7 +91,7 @@ func TestRollbackIsNotBlind(t *testing.T) {
 	plan := func(app *slipwayv1alpha1.WebApp) *rollbackPlan {
 		spec := *app.Spec.DeepCopy()
 		spec.Image = "registry.example.com/shop:0"
-		return &rollbackPlan{Name: "shop", Number: 1, Revision: "shop-1", spec: spec}
+		return &rollbackPlan{Name: "shop", Number: 1, Revision: "shop-1", Spec: spec}
 	}
 	f.report(func(app *slipwayv1alpha1.WebApp) { setCondition(app, condition("Ready", true, "Ready", "")) })
 	written, err := f.writeRollback(t.Context(), app, plan(app))

@@ -19,7 +19,7 @@ type rollbackPlan struct {
 	Notes     []string     `json:"notes,omitempty"`
 	DryRun    bool         `json:"dryRun,omitempty"`
 
-	spec slipwayv1alpha1.WebAppSpec
+	Spec slipwayv1alpha1.WebAppSpec `json:"-"`
 }
 
 // planRollback decides what a rollback writes. to is a revision's number or name. If it is
@@ -33,7 +33,7 @@ func planRollback(app *slipwayv1alpha1.WebApp, revisions []revision, to, configH
 	merged := mergeRevision(app.Spec, *target)
 	plan := &rollbackPlan{
 		Name: app.Name, Namespace: app.Namespace, Number: target.Number, Revision: target.Name,
-		Changes: diffSpecs(app.Spec, merged), spec: merged,
+		Changes: diffSpecs(app.Spec, merged), Spec: merged,
 	}
 	configDiffers := target.ConfigHash != "" && target.ConfigHash != configHash
 	if len(plan.Changes) == 0 {

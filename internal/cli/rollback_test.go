@@ -112,7 +112,7 @@ func TestRollbackPatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	patch, err := rollbackPatch(app.Spec, plan.spec, "77")
+	patch, err := rollbackPatch(app.Spec, plan.Spec, "77")
 	if err != nil {
 		t.Fatal(err)
 	}

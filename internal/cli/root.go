@@ -2,33 +2,13 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/client-go/rest"
 )
 
 // Run runs the command line and returns the exit code.
 func Run(ctx context.Context, options Options, args []string) int {
-	root := newRoot(options)
-	root.SetArgs(append([]string{}, args...)) // with nil, cobra would use the arguments of the process
-	cmd, err := root.ExecuteContextC(ctx)
-	if err == nil {
-		return 0
-	}
-	exit := &exitError{code: exitNotReady}
-	if !errors.As(err, &exit) {
-		exit.message = "error: " + err.Error()
-	}
-	if exit.usage {
-		exit.message = fmt.Sprintf("error: %s\nSee '%s --help' for how to use it.", exit.message, cmd.CommandPath())
-	}
-	if exit.message != "" {
-		fmt.Fprintln(options.Streams.ErrOut, exit.message)
-	}
-	return exit.code
+	return runProgram(ctx, options, args, addCommands)
 }
 
 const rootLong = `See and steer the applications that Slipway runs.
@@ -58,35 +38,11 @@ const rootExample = `  # Is it ready? Follow a rollout until it is, or has faile
   # What does a changed CustomResourceDefinition break?
   kubectl slipway crd check widgets.yaml`
 
-func newRoot(options Options) *cobra.Command {
-	p := &program{Options: options, flags: genericclioptions.NewConfigFlags(true)}
-	// As kubectl does. Without it they are lines of a log.
-	warnings := rest.NewWarningWriter(options.Streams.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
-	p.flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
-		config.UserAgent = "kubectl-slipway/" + options.Version
-		// These are kubectl's limits. The defaults of client-go are lower, because they are
-		// made for controllers.
-		config.QPS, config.Burst = 50, 300
-		config.WarningHandler = warnings
-		return config
-	}
-	root := &cobra.Command{
-		Use:           "kubectl-slipway",
-		Short:         "See and steer the applications that Slipway runs",
-		Long:          rootLong,
-		Example:       rootExample,
-		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl slipway"},
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	root.SetIn(options.Streams.In)
-	root.SetOut(options.Streams.Out)
-	root.SetErr(options.Streams.ErrOut)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageErrorf("%v", err) })
-	p.flags.AddFlags(root.PersistentFlags())
-	p.completeFlags(root)
+// addCommands adds the commands of all rooms.
+func addCommands(p *program, root *cobra.Command) {
+	root.Short = "See and steer the applications that Slipway runs"
+	root.Long = rootLong
+	root.Example = rootExample
 	root.AddCommand(
 		newStatusCommand(p),
 		newWhyCommand(p),
@@ -103,5 +59,4 @@ func newRoot(options Options) *cobra.Command {
 		newCRDCommand(p),
 		newVersionCommand(p),
 	)
-	return root
 }

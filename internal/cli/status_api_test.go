@@ -96,7 +96,10 @@ func TestStatusWatchJSON(t *testing.T) {
 	running.until(`"state":"Progressing"`)
 	f.report(func(app *slipwayv1alpha1.WebApp) { setCondition(app, condition("Ready", true, "Ready", "fine")) })
 	running.until(`"state":"Healthy"`)
-	view := statusView{}
+	view := struct {
+		Name       string
+		Conditions []metav1.Condition
+	}{}
 	if err := json.Unmarshal(running.lines.Bytes(), &view); err != nil || view.Name != "shop" || len(view.Conditions) != 1 {
 		t.Errorf("%v: %s", err, running.lines.Text())
 	}

@@ -103,7 +103,6 @@ func TestNothingThatIsPrintedSteersATerminal(t *testing.T) {
 		"status":   func(out *bytes.Buffer) error { return printStatus(out, statusOf(app), now) },
 		"history":  func(out *bytes.Buffer) error { return printHistory(out, historyOf(app, []revision{good}), now) },
 		"rollback": func(out *bytes.Buffer) error { return printRollback(out, plan) },
-		"why":      func(out *bytes.Buffer) error { return printWhy(out, explain(&findings{app: app, now: now})) },
 		"watch": func(out *bytes.Buffer) error {
 			_, err := out.WriteString(strings.Join(changes(nil, app), "\n"))
 			return err

@@ -239,3 +239,11 @@ func TestBothVerdictsOnAWebAppAgree(t *testing.T) {
 		}
 	}
 }
+
+// TestOneMoreObjectIsNoPlural looks at a line that counts what may be one.
+func TestOneMoreObjectIsNoPlural(t *testing.T) {
+	out := &bytes.Buffer{}
+	if err := printTree(out, treeView{Left: 1}, now); err != nil || !strings.Contains(out.String(), "Not shown: 1 more object (--limit)") {
+		t.Errorf("%v: %s", err, out)
+	}
+}

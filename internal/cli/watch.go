@@ -125,7 +125,7 @@ func (o *watchOptions) run(ctx context.Context, args []string) error {
 
 // show prints what is seen until the user has seen enough.
 func (o *watchOptions) show(ctx context.Context, w *watcher) error {
-	printer := &watchPrinter{out: o.Streams.Out, errOut: o.Streams.ErrOut, output: o.output, colours: o.Colour && o.output == formatTable, waiting: map[string]bool{}}
+	printer := &watchPrinter{out: o.Streams.Out, errOut: o.Streams.ErrOut, output: o.output, painter: painter{colours: o.Colour && o.output == formatTable}, waiting: map[string]bool{}}
 	for {
 		select {
 		case <-ctx.Done():

@@ -61,7 +61,7 @@ func TestWatchPrintsChanges(t *testing.T) {
 	events := append([]sighting{{begun: []string{"databases.example.com"}}}, history(t)...)
 	for name, printer := range map[string]*watchPrinter{
 		"watch/plain.txt":   {output: formatTable},
-		"watch/colours.txt": {output: formatTable, colours: true},
+		"watch/colours.txt": {output: formatTable, painter: painter{colours: true}},
 		"watch/stream.json": {output: formatJSON},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -150,5 +150,14 @@ func TestWatchTarget(t *testing.T) {
 		if err := watchArguments(nil, tc.args); (err != nil) != tc.fails || !tc.fails && (kind != tc.kind || name != tc.name) {
 			t.Errorf("%q: %q %q %v", tc.args, kind, name, err)
 		}
+	}
+}
+
+// TestOneObjectIsNoPlural looks at a line that counts what may be one.
+func TestOneObjectIsNoPlural(t *testing.T) {
+	out := &bytes.Buffer{}
+	printer := &watchPrinter{out: out, output: formatTable, kinds: 1, objects: 1}
+	if err := printer.begin(); err != nil || !strings.Contains(out.String(), "Watching 1 kind with 1 object. ") {
+		t.Errorf("%v: %s", err, out)
 	}
 }

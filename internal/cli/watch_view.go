@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -9,22 +8,6 @@ import (
 	"github.com/slipway-dev/slipway/internal/health"
 	"github.com/slipway-dev/slipway/internal/monitor/change"
 	"github.com/slipway-dev/slipway/internal/text"
-)
-
-// These bound what one change prints.
-const (
-	maxWatchFields = 40
-	maxWatchValue  = 160
-)
-
-// The colours of a terminal.
-const (
-	red    = "\x1b[31m"
-	green  = "\x1b[32m"
-	yellow = "\x1b[33m"
-	faint  = "\x1b[2m"
-	bold   = "\x1b[1m"
-	plain  = "\x1b[0m"
 )
 
 // watchView is a change as YAML or JSON.
@@ -50,9 +33,9 @@ func healthOf(v health.Verdict) *healthView {
 
 // watchPrinter prints what watch sees.
 type watchPrinter struct {
+	painter
 	out, errOut io.Writer
 	output      format
-	colours     bool
 	// waiting are kinds that have not been listed yet, of those that are watched from the start on.
 	waiting map[string]bool
 	begun   bool
@@ -97,13 +80,6 @@ func (p *watchPrinter) begin() error {
 	return err
 }
 
-func (p *watchPrinter) colour(code, text string) string {
-	if !p.colours {
-		return text
-	}
-	return code + text + plain
-}
-
 // change prints one change.
 func (p *watchPrinter) change(s sighting) error {
 	changed := s.was.State != s.is.State || s.was.Reason != s.is.Reason
@@ -128,63 +104,6 @@ func (p *watchPrinter) change(s sighting) error {
 	}
 	_, err := io.WriteString(p.out, lines.String())
 	return err
-}
-
-func (p *watchPrinter) title(r *change.Record) string {
-	codes := map[change.Type]string{change.Created: green, change.Updated: yellow, change.Deleted: red}
-	title := p.colour(codes[r.Type], string(r.Type)) + " " + p.colour(bold, objectRef(r.Kind.Kind, r.Name))
-	if r.Namespace != "" {
-		title += " in " + printable(r.Namespace)
-	}
-	if r.Actor.Name != "" {
-		by := " by " + printable(r.Actor.Name)
-		if r.Actor.Subresource != "" {
-			by += " (" + printable(r.Actor.Subresource) + ")"
-		}
-		title += by
-	}
-	switch {
-	case r.SchemaDriven:
-		title += ", as its definition changed"
-	case r.InGap:
-		title += ", while the watch was interrupted"
-	}
-	return title
-}
-
-// fields prints fields, each on a line.
-func (p *watchPrinter) fields(lines io.Writer, fields []change.Field) {
-	for i, field := range fields {
-		if i == maxWatchFields {
-			fmt.Fprintf(lines, "  ... and %s\n", text.Count(int64(len(fields)-i), "more field"))
-			break
-		}
-		fmt.Fprintln(lines, "  "+p.field(field))
-	}
-}
-
-func (p *watchPrinter) field(f change.Field) string {
-	path := printable(f.Path)
-	switch f.Op {
-	case change.Added:
-		return p.colour(green, "+ "+path+": "+watchValue(f.New))
-	case change.Removed:
-		return p.colour(red, "- "+path+": "+watchValue(f.Old))
-	default:
-		return p.colour(yellow, "~ "+path+": ") + p.colour(red, watchValue(f.Old)) + " -> " + p.colour(green, watchValue(f.New))
-	}
-}
-
-// watchValue shortens a value. A secret is not shown, not even the hash in its place.
-func watchValue(value json.RawMessage) string {
-	if value == nil {
-		return "(left out)"
-	}
-	var word string
-	if json.Unmarshal(value, &word) == nil && change.IsRedacted(word) {
-		return "(hidden)"
-	}
-	return text.Cut(printable(string(value)), maxWatchValue)
 }
 
 func (p *watchPrinter) health(was, is health.Verdict) string {

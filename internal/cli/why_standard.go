@@ -18,9 +18,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// These are the kinds of the Gateway API that why explains by themselves.
+// These are the kinds of the Gateway API that why explains by themselves, besides the Gateway.
 const (
-	kindGateway   = "Gateway"
 	kindHTTPRoute = "HTTPRoute"
 	kindGRPCRoute = "GRPCRoute"
 	kindTLSRoute  = "TLSRoute"
@@ -169,7 +168,7 @@ func (o *whyOptions) findShort(ctx context.Context, name string) (*clients, *fin
 		}
 		return clients.clients, found, err
 	case otherErr == nil:
-		found, err := clients.loadStandard(ctx, other, kindInfo{gatewayResource, kindGateway, true})
+		found, err := clients.loadStandard(ctx, other, gatewayInfo)
 		return clients.clients, found, err
 	case !apierrors.IsNotFound(otherErr):
 		return nil, nil, fmt.Errorf("get %s in namespace %q: %w", inStandardGroup(name), clients.namespace, otherErr)

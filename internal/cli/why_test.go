@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -285,5 +286,22 @@ func TestConfigUses(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(configUse{})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// A condition quotes the last output of a container, which can contain anything.
+func TestWhySteersNoTerminal(t *testing.T) {
+	const words = "pod \"shop-1\" ended: \x1b]0;title\x07\x1b[2Jgone\u009b1A\u202e"
+	app := readyApp(rolledBack, unready("CrashLoopBackOff", words), func(a *slipwayv1alpha1.WebApp) {
+		a.Status.Image, a.Spec.Image, a.Status.Rollback.Message = "shop:\u009b1", "shop:\x1b2", words
+		a.Spec.Storage = &slipwayv1alpha1.Storage{MountPath: "/\x1bdata"}
+	})
+	out := &bytes.Buffer{}
+	if err := printWhy(out, explain(&findings{app: app, now: now})); err != nil {
+		t.Fatal(err)
+	}
+	odd := func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }
+	if strings.ContainsFunc(out.String(), odd) || !strings.Contains(out.String(), "shop") {
+		t.Errorf("printed %q", out)
 	}
 }
