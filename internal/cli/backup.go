@@ -67,7 +67,7 @@ func (o *waitOptions) backupNow(ctx context.Context, argument string) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	clients, backup, err := o.backup(ctx, argument)
+	clients, backup, err := getBackupNamed(ctx, o.program, argument)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (o *waitOptions) backupNow(ctx context.Context, argument string) error {
 	if err != nil {
 		return fmt.Errorf("make a BackupRun of %s in namespace %q: %w", backupRef(backup.Name), clients.namespace, err)
 	}
-	return o.started(ctx, clients, run, run.Name, clients.runLister())
+	return o.started(ctx, clients, run, run.Name, runLister(clients))
 }
 
 // maxTransferName bounds the names of BackupRuns and Restores, because Jobs are named after them.
@@ -90,8 +90,8 @@ func generateName(backup, what string) string {
 	return strings.TrimRight(backup[:min(len(backup), maxTransferName-len(end)-5)], "-") + end
 }
 
-// backup makes the clients and reads the Backup that an argument names.
-func (p *program) backup(ctx context.Context, argument string) (*clients, *slipwayv1alpha1.Backup, error) {
+// getBackupNamed makes the clients and reads the Backup that an argument names.
+func getBackupNamed(ctx context.Context, p *program, argument string) (*clients, *slipwayv1alpha1.Backup, error) {
 	name, err := parseBackup(argument)
 	if err != nil {
 		return nil, nil, err

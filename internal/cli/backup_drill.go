@@ -31,13 +31,13 @@ func newBackupDrillCommand(p *program) *cobra.Command {
 		Example:           backupDrillExample,
 		Args:              oneBackup,
 		ValidArgsFunction: p.completeOf(backupKind),
-		RunE:              func(cmd *cobra.Command, args []string) error { return p.backupDrill(cmd.Context(), args[0]) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return runDrill(cmd.Context(), p, args[0]) },
 	}
 }
 
-// backupDrill writes the annotation that asks for a drill. Each time it has another value.
-func (p *program) backupDrill(ctx context.Context, argument string) error {
-	clients, backup, err := p.backup(ctx, argument)
+// runDrill writes the annotation that asks for a drill. Each time it has another value.
+func runDrill(ctx context.Context, p *program, argument string) error {
+	clients, backup, err := getBackupNamed(ctx, p, argument)
 	if err != nil {
 		return err
 	}

@@ -41,20 +41,20 @@ func newBackupListCommand(p *program) *cobra.Command {
 			return oneBackup(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.listBackups(cmd.Context(), args, output)
+			return listBackups(cmd.Context(), p, args, output)
 		},
 	}
 	output.addFlag(cmd)
 	return cmd
 }
 
-func (p *program) listBackups(ctx context.Context, args []string, output format) error {
+func listBackups(ctx context.Context, p *program, args []string, output format) error {
 	var clients *clients
 	var backups []slipwayv1alpha1.Backup
 	if len(args) == 1 {
 		var backup *slipwayv1alpha1.Backup
 		var err error
-		if clients, backup, err = p.backup(ctx, args[0]); err != nil {
+		if clients, backup, err = getBackupNamed(ctx, p, args[0]); err != nil {
 			return err
 		}
 		backups = append(backups, *backup)

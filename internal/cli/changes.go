@@ -86,7 +86,7 @@ func (o *changesOptions) changes(ctx context.Context) error {
 	if o.limit < 1 || o.limit > maxFetched {
 		return usageErrorf("--limit is from 1 to %d", maxFetched)
 	}
-	params := url.Values{"since": {since}, "actor": {o.actor}, "namespace": {o.explicitNamespace()}, "fields": {strconv.FormatBool(o.diff || o.output != formatTable)}}
+	params := url.Values{"since": {since}, "actor": {o.actor}, "namespace": {explicitNamespace(o.program)}, "fields": {strconv.FormatBool(o.diff || o.output != formatTable)}}
 	if o.kind != "" {
 		name, namespaced, err := o.resourceName(o.kind)
 		if err != nil {
@@ -102,7 +102,7 @@ func (o *changesOptions) changes(ctx context.Context) error {
 
 // explicitNamespace is the namespace that was named on the command line. That of the kubeconfig is not meant: changes are looked
 // for where they are.
-func (p *program) explicitNamespace() string {
+func explicitNamespace(p *program) string {
 	if p.flags.Namespace == nil {
 		return ""
 	}
@@ -111,7 +111,7 @@ func (p *program) explicitNamespace() string {
 
 // fetch reads changes page by page, and shows them, the oldest first.
 func (o *changesOptions) fetch(ctx context.Context, endpoint string, params url.Values) error {
-	monitor, err := o.monitorClient(ctx, &o.monitorFlags)
+	monitor, err := newMonitorClient(ctx, o.program, &o.monitorFlags)
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (o *changesOptions) printChanges(all *api.Changes, namespace string) error 
 	if _, err := io.WriteString(o.Streams.Out, lines.String()); err != nil {
 		return err
 	}
-	return o.printView(&all.View, all.Next != "", all.Incomplete)
+	return printView(o.program, &all.View, all.Next != "", all.Incomplete)
 }
 
 func changeTitle(printer painter, r *change.Record) string {
@@ -172,7 +172,7 @@ func changeTitle(printer painter, r *change.Record) string {
 }
 
 // printView says, beside the output, what of an answer is missing or late.
-func (p *program) printView(view *api.View, more bool, incomplete []string) error {
+func printView(p *program, view *api.View, more bool, incomplete []string) error {
 	out := &strings.Builder{}
 	if more {
 		fmt.Fprintln(out, "There are more: use --limit, or a shorter --since.")

@@ -34,7 +34,7 @@ func newHistoryCommand(p *program) *cobra.Command {
 		ValidArgsFunction: p.completeObjects(true),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, err := parseTarget(args[0]); err == nil && o.since == "" && !o.diff {
-				return p.history(cmd.Context(), args[0], o.output)
+				return showRevisions(cmd.Context(), p, args[0], o.output)
 			}
 			return o.objectHistory(cmd.Context(), args[0])
 		},
@@ -54,12 +54,12 @@ func oneHistory(cmd *cobra.Command, args []string) error {
 	return oneTarget(cmd, args)
 }
 
-func (p *program) history(ctx context.Context, argument string, output format) error {
+func showRevisions(ctx context.Context, p *program, argument string, output format) error {
 	clients, app, err := p.target(ctx, argument)
 	if err != nil {
 		return err
 	}
-	revisions, err := clients.revisions(ctx, app)
+	revisions, err := loadRevisions(ctx, clients, app)
 	if err != nil {
 		return err
 	}

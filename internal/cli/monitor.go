@@ -66,8 +66,8 @@ var errNoToken = errors.New(`your kubeconfig has no token, and the monitor canno
 the certificate ends at the API server. Name a ServiceAccount that may see what you want to see, and that you may
 make tokens of: --monitor-account NAMESPACE/NAME`)
 
-// monitorClient makes a client. Nothing is sent yet but the request for a token of a ServiceAccount.
-func (p *program) monitorClient(ctx context.Context, f *monitorFlags) (*monitorClient, error) {
+// newMonitorClient makes a client. Nothing is sent yet but the request for a token of a ServiceAccount.
+func newMonitorClient(ctx context.Context, p *program, f *monitorFlags) (*monitorClient, error) {
 	config, err := p.flags.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("find the cluster: %w", err)
@@ -87,14 +87,14 @@ func (p *program) monitorClient(ctx context.Context, f *monitorFlags) (*monitorC
 		}
 		transport.Proxy = http.ProxyFromEnvironment
 	} else {
-		t, err := clients.tunnel(ctx, config, f.namespace)
+		t, err := newTunnel(ctx, clients, config, f.namespace)
 		if err != nil {
 			return nil, err
 		}
 		m.stop, transport.DialContext = t.close, t.dial
 		m.base = &url.URL{Scheme: "http", Host: "localhost"}
 	}
-	trip, err := clients.withToken(ctx, config, f.account, transport)
+	trip, err := withToken(ctx, clients, config, f.account, transport)
 	if err != nil {
 		m.stop()
 		return nil, err
@@ -119,7 +119,7 @@ func monitorAddress(text string) (*url.URL, error) {
 }
 
 // withToken adds a token to requests: of the ServiceAccount, or that of the user, as the kubeconfig or its plugin gives it.
-func (c *clients) withToken(ctx context.Context, config *rest.Config, account string, to http.RoundTripper) (http.RoundTripper, error) {
+func withToken(ctx context.Context, c *clients, config *rest.Config, account string, to http.RoundTripper) (http.RoundTripper, error) {
 	if account == "" {
 		own := rest.CopyConfig(config)
 		own.WrapTransport = nil

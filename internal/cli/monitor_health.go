@@ -56,10 +56,10 @@ func newCoverageCommand(p *program) *cobra.Command {
 
 // askFor asks for an answer, in the namespace that was named.
 func (o *monitorOptions) askFor(ctx context.Context, endpoint string, params url.Values, into any) error {
-	if namespace := o.explicitNamespace(); namespace != "" {
+	if namespace := explicitNamespace(o.program); namespace != "" {
 		params.Set("namespace", namespace)
 	}
-	monitor, err := o.monitorClient(ctx, &o.monitorFlags)
+	monitor, err := newMonitorClient(ctx, o.program, &o.monitorFlags)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (o *monitorOptions) health(ctx context.Context) error {
 		}
 	}
 	if len(counts) == 0 {
-		counts = []string{"nothing that " + o.mayList(o.explicitNamespace())}
+		counts = []string{"nothing that " + o.mayList(explicitNamespace(o.program))}
 	}
 	if _, err := fmt.Fprintf(o.Streams.Out, "%s\n", strings.Join(counts, ", ")); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (o *monitorOptions) health(ctx context.Context) error {
 			return err
 		}
 	}
-	return o.printView(&answer.View, false, answer.Incomplete)
+	return printView(o.program, &answer.View, false, answer.Incomplete)
 }
 
 func (o *monitorOptions) coverage(ctx context.Context) error {
@@ -132,7 +132,7 @@ func (o *monitorOptions) coverage(ctx context.Context) error {
 		return err
 	}
 	if len(answer.Kinds) == 0 {
-		if _, err := fmt.Fprintf(o.Streams.ErrOut, "No kind that %s.\n", o.mayList(o.explicitNamespace())); err != nil {
+		if _, err := fmt.Fprintf(o.Streams.ErrOut, "No kind that %s.\n", o.mayList(explicitNamespace(o.program))); err != nil {
 			return err
 		}
 	}

@@ -141,7 +141,7 @@ func TestNothingHasAReason(t *testing.T) {
 func TestOneKindIsNoPlural(t *testing.T) {
 	out := &bytes.Buffer{}
 	p := &program{Options: Options{Streams: genericiooptions.IOStreams{Out: out, ErrOut: out}}}
-	if err := p.printView(&api.View{UncoveredCount: 1}, false, nil); err != nil || !strings.Contains(out.String(), "Not covered: 1 more kind\n") {
+	if err := printView(p, &api.View{UncoveredCount: 1}, false, nil); err != nil || !strings.Contains(out.String(), "Not covered: 1 more kind\n") {
 		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -38,8 +38,8 @@ type tunnel struct {
 	requests   int
 }
 
-// tunnel finds the monitor.
-func (c *clients) tunnel(ctx context.Context, config *rest.Config, namespace string) (*tunnel, error) {
+// newTunnel finds the monitor.
+func newTunnel(ctx context.Context, c *clients, config *rest.Config, namespace string) (*tunnel, error) {
 	pods, err := c.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: monitorLabels})
 	switch {
 	case apierrors.IsForbidden(err):

@@ -76,7 +76,7 @@ func (o *restoreOptions) run(ctx context.Context, argument string) error {
 	if err != nil {
 		return err
 	}
-	clients, backup, err := o.backup(ctx, argument)
+	clients, backup, err := getBackupNamed(ctx, o.program, argument)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (o *restoreOptions) run(ctx context.Context, argument string) error {
 	if err != nil {
 		return fmt.Errorf("make a Restore of %s in namespace %q: %w", backupRef(backup.Name), clients.namespace, err)
 	}
-	return o.started(ctx, clients, made, made.Name, clients.restoreLister())
+	return o.started(ctx, clients, made, made.Name, restoreLister(clients))
 }
 
 // restore is the Restore that the flags ask for.

@@ -30,8 +30,8 @@ func (r revision) number() string { return strconv.FormatInt(r.Number, 10) }
 
 func (r revision) String() string { return fmt.Sprintf("%d (%s)", r.Number, r.Name) }
 
-// revisions reads the stored revisions of a WebApp, oldest first.
-func (c *clients) revisions(ctx context.Context, app *slipwayv1alpha1.WebApp) ([]revision, error) {
+// loadRevisions reads the stored revisions of a WebApp, oldest first.
+func loadRevisions(ctx context.Context, c *clients, app *slipwayv1alpha1.WebApp) ([]revision, error) {
 	list, err := c.kube.AppsV1().ControllerRevisions(c.namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: labels.SelectorFromSet(labels.Set{
 			slipwayv1alpha1.LabelWebApp:    app.Name,

@@ -79,12 +79,12 @@ func (o *rollbackOptions) run(ctx context.Context, argument string) error {
 	if err != nil {
 		return err
 	}
-	plan, err := clients.planRollback(ctx, app, o.to)
+	plan, err := loadPlan(ctx, clients, app, o.to)
 	if err != nil {
 		return err
 	}
 	plan.DryRun = o.dryRun
-	written, err := clients.writeRollback(ctx, app, plan)
+	written, err := writeRollback(ctx, clients, app, plan)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (o *rollbackOptions) run(ctx context.Context, argument string) error {
 		return err
 	}
 	if o.watch {
-		return o.follow(ctx, clients, written, o.output, o.timeout)
+		return follow(ctx, o.program, clients, written, o.output, o.timeout)
 	}
 	return nil
 }
@@ -104,8 +104,8 @@ func (o *rollbackOptions) show(plan *rollbackPlan) error {
 	return printRollback(o.Streams.Out, plan)
 }
 
-func (c *clients) planRollback(ctx context.Context, app *slipwayv1alpha1.WebApp, to string) (*rollbackPlan, error) {
-	revisions, err := c.revisions(ctx, app)
+func loadPlan(ctx context.Context, c *clients, app *slipwayv1alpha1.WebApp, to string) (*rollbackPlan, error) {
+	revisions, err := loadRevisions(ctx, c, app)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (c *clients) planRollback(ctx context.Context, app *slipwayv1alpha1.WebApp,
 // stay. The operator writes the status often. Then the resource version is new but the spec
 // is the same, so the patch is sent again. If somebody else changed the spec, nothing is
 // written.
-func (c *clients) writeRollback(ctx context.Context, app *slipwayv1alpha1.WebApp, plan *rollbackPlan) (*slipwayv1alpha1.WebApp, error) {
+func writeRollback(ctx context.Context, c *clients, app *slipwayv1alpha1.WebApp, plan *rollbackPlan) (*slipwayv1alpha1.WebApp, error) {
 	options := metav1.PatchOptions{FieldManager: fieldManager}
 	if plan.DryRun {
 		options.DryRun = []string{metav1.DryRunAll}
@@ -184,7 +184,7 @@ func completeRevisions(p *program) cobra.CompletionFunc {
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
-		revisions, err := clients.revisions(cmd.Context(), app)
+		revisions, err := loadRevisions(cmd.Context(), clients, app)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}

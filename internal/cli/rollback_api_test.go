@@ -94,12 +94,12 @@ func TestRollbackIsNotBlind(t *testing.T) {
 		return &rollbackPlan{Name: "shop", Number: 1, Revision: "shop-1", Spec: spec}
 	}
 	f.report(func(app *slipwayv1alpha1.WebApp) { setCondition(app, condition("Ready", true, "Ready", "")) })
-	written, err := f.writeRollback(t.Context(), app, plan(app))
+	written, err := writeRollback(t.Context(), f.clients, app, plan(app))
 	if err != nil || written.Spec.Image != "registry.example.com/shop:0" {
 		t.Fatalf("a status written in between is in the way: %v", err)
 	}
 	f.edit(func(spec *slipwayv1alpha1.WebAppSpec) { spec.Image = "registry.example.com/shop:theirs" })
-	if _, err := f.writeRollback(t.Context(), app, plan(app)); err == nil || !strings.Contains(err.Error(), "somebody else changed it") {
+	if _, err := writeRollback(t.Context(), f.clients, app, plan(app)); err == nil || !strings.Contains(err.Error(), "somebody else changed it") {
 		t.Errorf("got %v", err)
 	}
 	if image := f.app().Spec.Image; image != "registry.example.com/shop:theirs" {

@@ -58,7 +58,7 @@ func (o *statusOptions) run(ctx context.Context, argument string) error {
 		return err
 	}
 	if o.watch {
-		return o.follow(ctx, clients, app, o.output, o.timeout)
+		return follow(ctx, o.program, clients, app, o.output, o.timeout)
 	}
 	view := statusOf(app)
 	if o.output != formatTable {
@@ -67,8 +67,8 @@ func (o *statusOptions) run(ctx context.Context, argument string) error {
 	return printStatus(o.Streams.Out, view, o.Clock.Now())
 }
 
-// ended turns the verdict at the end of a watch into the command's result.
-func (p *program) ended(output format, name, replicas, image string, v health.Verdict) error {
+// endedWith turns the verdict at the end of a watch into the command's result.
+func endedWith(p *program, output format, name, replicas, image string, v health.Verdict) error {
 	if v.State != health.Healthy {
 		return &exitError{code: exitNotReady, message: fmt.Sprintf("error: %s is not ready: %s", ref(name), because(v.Reason, v.Message))}
 	}

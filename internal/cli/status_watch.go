@@ -20,7 +20,7 @@ import (
 
 // follow prints every change of a WebApp until its rollout has ended. from is a fresh copy
 // of the WebApp.
-func (p *program) follow(ctx context.Context, clients *clients, from *slipwayv1alpha1.WebApp, output format, timeout time.Duration) error {
+func follow(ctx context.Context, p *program, clients *clients, from *slipwayv1alpha1.WebApp, output format, timeout time.Duration) error {
 	watchCtx, cancel := watchtools.ContextWithOptionalTimeout(ctx, timeout)
 	defer cancel()
 	start := p.Clock.Now()
@@ -38,10 +38,10 @@ func (p *program) follow(ctx context.Context, clients *clients, from *slipwayv1a
 		}
 		return nil
 	}
-	v, err := clients.await(watchCtx, from, show)
+	v, err := await(watchCtx, clients, from, show)
 	switch {
 	case err == nil:
-		return p.ended(output, last.Name, replicas(last), last.Status.Image, v)
+		return endedWith(p, output, last.Name, replicas(last), last.Status.Image, v)
 	case ctx.Err() != nil:
 		return &exitError{code: exitInterrupted}
 	case errors.Is(watchCtx.Err(), context.DeadlineExceeded):
@@ -54,7 +54,7 @@ func (p *program) follow(ctx context.Context, clients *clients, from *slipwayv1a
 // await calls show with a WebApp, and again after each change. It ends when the WebApp is
 // ready for a generation that is at least that of from, or when only a user can repair it.
 // It returns the last verdict also when it ends with an error.
-func (c *clients) await(ctx context.Context, from *slipwayv1alpha1.WebApp, show func(*slipwayv1alpha1.WebApp) error) (health.Verdict, error) {
+func await(ctx context.Context, c *clients, from *slipwayv1alpha1.WebApp, show func(*slipwayv1alpha1.WebApp) error) (health.Verdict, error) {
 	gone := &exitError{code: exitNotReady, message: fmt.Sprintf("error: %s was deleted", ref(from.Name))}
 	last := verdict(from, from.Generation)
 	step := func(app *slipwayv1alpha1.WebApp) (bool, error) {
@@ -75,7 +75,7 @@ func (c *clients) await(ctx context.Context, from *slipwayv1alpha1.WebApp, show 
 	if done, err := step(from); done || err != nil {
 		return last, err
 	}
-	_, err := watchtools.UntilWithSync(ctx, watchOne(from.Name, c.webAppLister()), &slipwayv1alpha1.WebApp{},
+	_, err := watchtools.UntilWithSync(ctx, watchOne(from.Name, webAppLister(c)), &slipwayv1alpha1.WebApp{},
 		func(store cache.Store) (bool, error) {
 			if len(store.List()) == 0 {
 				return false, gone
@@ -98,7 +98,7 @@ func (c *clients) await(ctx context.Context, from *slipwayv1alpha1.WebApp, show 
 	return last, err
 }
 
-func (c *clients) webAppLister() lister {
+func webAppLister(c *clients) lister {
 	return lister{
 		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return c.webApps().List(ctx, options)

@@ -136,7 +136,7 @@ func (t *transfer) amount(now time.Time) string {
 	return amount
 }
 
-func (c *clients) runLister() lister {
+func runLister(c *clients) lister {
 	return lister{
 		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return c.backupRuns().List(ctx, options)
@@ -145,7 +145,7 @@ func (c *clients) runLister() lister {
 	}
 }
 
-func (c *clients) restoreLister() lister {
+func restoreLister(c *clients) lister {
 	return lister{
 		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return c.restores().List(ctx, options)

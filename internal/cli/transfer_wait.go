@@ -59,7 +59,7 @@ func (o *waitOptions) started(ctx context.Context, clients *clients, made runtim
 	}
 	watchCtx, cancel := watchtools.ContextWithOptionalTimeout(ctx, o.timeout)
 	defer cancel()
-	last, err := clients.awaitTransfer(watchCtx, made, name, lister, s.show)
+	last, err := awaitTransfer(watchCtx, clients, made, name, lister, s.show)
 	s.close()
 	switch {
 	case err == nil && last.Phase == slipwayv1alpha1.BackupFailed:
@@ -79,7 +79,7 @@ func (o *waitOptions) started(ctx context.Context, clients *clients, made runtim
 }
 
 // awaitTransfer calls show with a transfer, and again after each change, until it has ended.
-func (c *clients) awaitTransfer(ctx context.Context, made runtime.Object, name string, lister lister, show func(transfer) error) (transfer, error) {
+func awaitTransfer(ctx context.Context, c *clients, made runtime.Object, name string, lister lister, show func(transfer) error) (transfer, error) {
 	last, _ := transferOf(made)
 	gone := &exitError{code: exitNotReady, message: fmt.Sprintf("error: %s was deleted", last.Object)}
 	_, err := watchtools.UntilWithSync(ctx, watchOne(name, lister), made,

@@ -65,7 +65,7 @@ func (o *treeOptions) run(ctx context.Context, argument string) error {
 	if err != nil {
 		return err
 	}
-	family, err := clients.loadFamily(ctx, object, kind, o.limit)
+	family, err := loadFamily(ctx, clients, object, kind, o.limit)
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ const (
 )
 
 // loadFamily reads the owners of an object, and up to limit objects below it.
-func (c *anyClients) loadFamily(ctx context.Context, object *unstructured.Unstructured, kind kindInfo, limit int) (*family, error) {
+func loadFamily(ctx context.Context, c *anyClients, object *unstructured.Unstructured, kind kindInfo, limit int) (*family, error) {
 	f := &family{asked: &relative{kind: kind, namespace: object.GetNamespace(), name: object.GetName(), uid: object.GetUID(), object: object}}
 	kinds, unanswered, err := c.kinds()
 	if err != nil {
@@ -66,11 +66,11 @@ func (c *anyClients) loadFamily(ctx context.Context, object *unstructured.Unstru
 	}
 	f.unreadable, f.unanswered = found.unreadable, slices.Concat(unanswered, found.unanswered)
 	below := f.grow(found.objects, limit)
-	if err := c.readAll(ctx, below); err != nil {
+	if err := readAll(ctx, c, below); err != nil {
 		return nil, err
 	}
 	f.prune(f.asked)
-	return f, c.climb(ctx, f)
+	return f, climb(ctx, c, f)
 }
 
 // grow hangs every object below its owner, in the order of kinds and names, and returns those below the asked one.
@@ -111,7 +111,7 @@ func (f *family) grow(all []owned, limit int) []*relative {
 }
 
 // readAll reads the objects.
-func (c *anyClients) readAll(ctx context.Context, relatives []*relative) error {
+func readAll(ctx context.Context, c *anyClients, relatives []*relative) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelReads)
 	for _, r := range relatives {
@@ -153,7 +153,7 @@ func (f *family) prune(r *relative) {
 }
 
 // climb reads the owners.
-func (c *anyClients) climb(ctx context.Context, f *family) error {
+func climb(ctx context.Context, c *anyClients, f *family) error {
 	seen := map[types.UID]bool{f.asked.uid: true}
 	for at := f.asked; at.object != nil && len(f.owners) < maxOwners; {
 		reference := ownerOf(at.object)

@@ -46,7 +46,7 @@ func newUICommand(p *program) *cobra.Command {
 }
 
 func (o *uiOptions) run(ctx context.Context) error {
-	monitor, err := o.monitorClient(ctx, &o.monitorFlags)
+	monitor, err := newMonitorClient(ctx, o.program, &o.monitorFlags)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,9 @@ func (o *uiOptions) run(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	proxy.again = func(ctx context.Context) (*monitorClient, error) { return o.monitorClient(ctx, &o.monitorFlags) }
+	proxy.again = func(ctx context.Context) (*monitorClient, error) {
+		return newMonitorClient(ctx, o.program, &o.monitorFlags)
+	}
 	proxy.lasting = o.account == ""
 	fmt.Fprintf(o.Streams.Out, "The page is at\n\n  %s\n\nThe address works once. Interrupt the command (Ctrl+C) to end it.\n", proxy.entrance())
 	if o.open {

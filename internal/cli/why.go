@@ -102,18 +102,18 @@ func (o *whyOptions) findOurs(ctx context.Context, argument string, kind *ourKin
 			if err != nil {
 				return nil, err
 			}
-			return c.load(ctx, app)
+			return loadWebApp(ctx, c, app)
 		},
 		gatewayKind: func(c *clients) (*findings, error) {
-			gateway, err := c.getAPIGateway(ctx, name)
+			gateway, err := getAPIGateway(ctx, c, name)
 			if err != nil {
 				return nil, err
 			}
-			return c.loadGateway(ctx, gateway)
+			return loadGateway(ctx, c, gateway)
 		},
-		backupKind:  func(c *clients) (*findings, error) { return c.loadKept(ctx, kind, name) },
-		runKind:     func(c *clients) (*findings, error) { return c.loadKept(ctx, kind, name) },
-		restoreKind: func(c *clients) (*findings, error) { return c.loadKept(ctx, kind, name) },
+		backupKind:  func(c *clients) (*findings, error) { return loadKept(ctx, c, kind, name) },
+		runKind:     func(c *clients) (*findings, error) { return loadKept(ctx, c, kind, name) },
+		restoreKind: func(c *clients) (*findings, error) { return loadKept(ctx, c, kind, name) },
 	}[kind]
 	if load == nil {
 		return nil, nil, nil
@@ -150,7 +150,7 @@ func (o *whyOptions) run(ctx context.Context, argument string) error {
 	}
 	found.now = o.Clock.Now()
 	if o.tail > 0 {
-		found.logs = clients.loadLogs(ctx, logTargets(found), o.tail)
+		found.logs = loadLogs(ctx, clients, logTargets(found), o.tail)
 	}
 	view := explain(found)
 	view.Other = found.other

@@ -24,10 +24,10 @@ func (o *whyOptions) loadAny(ctx context.Context, argument string) (*clients, *f
 		return nil, nil, err
 	}
 	if isStandard(kind) {
-		f, err := clients.loadStandard(ctx, object, kind)
+		f, err := loadStandard(ctx, clients, object, kind)
 		return clients.clients, f, err
 	}
-	family, err := clients.loadFamily(ctx, object, kind, maxWhyObjects)
+	family, err := loadFamily(ctx, clients, object, kind, maxWhyObjects)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -40,7 +40,7 @@ func (o *whyOptions) loadAny(ctx context.Context, argument string) (*clients, *f
 	if at.namespace = object.GetNamespace(); at.namespace == "" {
 		at.namespace = corev1.NamespaceDefault
 	}
-	return &at, f, f.read([]step{at.eventsStep(ctx, f)})
+	return &at, f, f.read([]step{eventsStep(ctx, &at, f)})
 }
 
 // explainAny builds the tree of causes of an object of any kind.

@@ -28,7 +28,7 @@ type backupFindings struct {
 }
 
 // loadKept reads everything that the tree of a Backup, a BackupRun or a Restore needs.
-func (c *clients) loadKept(ctx context.Context, kind *ourKind, name string) (*findings, error) {
+func loadKept(ctx context.Context, c *clients, kind *ourKind, name string) (*findings, error) {
 	b := &backupFindings{ref: kind.ref(name)}
 	f := &findings{backup: b}
 	var label string
@@ -52,11 +52,11 @@ func (c *clients) loadKept(ctx context.Context, kind *ourKind, name string) (*fi
 		}
 		label, b.object, b.observed = slipwayv1alpha1.LabelRestore, restore, restore.Status.ObservedGeneration
 	}
-	return f, f.read(append(c.moverSteps(ctx, f, label, name), c.eventsStep(ctx, f)))
+	return f, f.read(append(moverSteps(ctx, c, f, label, name), eventsStep(ctx, c, f)))
 }
 
 // moverSteps read the Jobs and pods with a label, and the newest run where it is that of a Backup.
-func (c *clients) moverSteps(ctx context.Context, f *findings, label, name string) []step {
+func moverSteps(ctx context.Context, c *clients, f *findings, label, name string) []step {
 	selected := metav1.ListOptions{LabelSelector: labels.SelectorFromSet(map[string]string{label: name}).String()}
 	return []step{
 		{"BackupRuns", func() error {

@@ -45,7 +45,7 @@ type namedChild struct {
 
 // loadChildren reads the children of an owner. It also returns the names of those that the
 // user may not read.
-func (c *clients) loadChildren(ctx context.Context, f *findings) (children []namedChild, unreadable []string, err error) {
+func loadChildren(ctx context.Context, c *clients, f *findings) (children []namedChild, unreadable []string, err error) {
 	name := f.owner().GetName()
 	get := metav1.GetOptions{}
 	reads := []struct {
@@ -202,7 +202,7 @@ func printForeign(out io.Writer, view foreignView, now time.Time) error {
 
 // runForeign prints the fields that others added.
 func (o *whyOptions) runForeign(ctx context.Context, clients *clients, found *findings) error {
-	children, unreadable, err := clients.loadChildren(ctx, found)
+	children, unreadable, err := loadChildren(ctx, clients, found)
 	if err != nil {
 		return err
 	}

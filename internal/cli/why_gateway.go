@@ -47,16 +47,16 @@ func gatewaySecrets(spec slipwayv1alpha1.APIGatewaySpec) []configUse {
 }
 
 // getAPIGateway reads an APIGateway.
-func (c *clients) getAPIGateway(ctx context.Context, name string) (*slipwayv1alpha1.APIGateway, error) {
+func getAPIGateway(ctx context.Context, c *clients, name string) (*slipwayv1alpha1.APIGateway, error) {
 	gateway, err := c.slipway.SlipwayV1alpha1().APIGateways(c.namespace).Get(ctx, name, metav1.GetOptions{})
 	return gateway, c.notGot(err, gatewayKind, name)
 }
 
 // loadGateway reads everything that the tree of an APIGateway needs.
-func (c *clients) loadGateway(ctx context.Context, gateway *slipwayv1alpha1.APIGateway) (*findings, error) {
+func loadGateway(ctx context.Context, c *clients, gateway *slipwayv1alpha1.APIGateway) (*findings, error) {
 	g := &gatewayFindings{object: gateway, backendPods: map[string][]corev1.Pod{}}
 	f := &findings{gateway: g}
-	steps := append(c.workloadSteps(ctx, f, desired.Name(gateway), desired.Selector(gateway)),
+	steps := append(workloadSteps(ctx, c, f, desired.Name(gateway), desired.Selector(gateway)),
 		step{"the Ingress", func() (err error) {
 			if desired.ExposeType(gateway) == slipwayv1alpha1.ExposeIngress {
 				g.ingress, err = orNil(c.kube.NetworkingV1().Ingresses(c.namespace).Get(ctx, desired.IngressName(gateway), metav1.GetOptions{}))
@@ -77,16 +77,16 @@ func (c *clients) loadGateway(ctx context.Context, gateway *slipwayv1alpha1.APIG
 			}
 			return err
 		}},
-		step{"pods of backends", func() error { return c.loadBackendPods(ctx, g) }},
-		c.eventsStep(ctx, f))
+		step{"pods of backends", func() error { return loadBackendPods(ctx, c, g) }},
+		eventsStep(ctx, c, f))
 	if err := f.read(steps); err != nil {
 		return nil, err
 	}
-	return f, c.loadConfig(ctx, f)
+	return f, loadConfig(ctx, c, f)
 }
 
 // loadBackendPods reads the pods of Services without a ready endpoint.
-func (c *clients) loadBackendPods(ctx context.Context, g *gatewayFindings) error {
+func loadBackendPods(ctx context.Context, c *clients, g *gatewayFindings) error {
 	for _, route := range g.object.Spec.Routes {
 		for _, backend := range backendsOf(route) {
 			name := string(backend.Name)

@@ -131,20 +131,20 @@ type step struct {
 	read func() error
 }
 
-// load reads everything that the tree of a WebApp needs. What the user may not read is
+// loadWebApp reads everything that the tree of a WebApp needs. What the user may not read is
 // listed and left out, because the rest is still useful.
-func (c *clients) load(ctx context.Context, app *slipwayv1alpha1.WebApp) (*findings, error) {
+func loadWebApp(ctx context.Context, c *clients, app *slipwayv1alpha1.WebApp) (*findings, error) {
 	f := &findings{app: app}
-	steps := append(c.workloadSteps(ctx, f, desired.Name(app), desired.Selector(app)), step{"the PersistentVolumeClaim", func() (err error) {
+	steps := append(workloadSteps(ctx, c, f, desired.Name(app), desired.Selector(app)), step{"the PersistentVolumeClaim", func() (err error) {
 		if app.Spec.Storage != nil {
 			f.claim, err = orNil(c.kube.CoreV1().PersistentVolumeClaims(c.namespace).Get(ctx, desired.VolumeName(app), metav1.GetOptions{}))
 		}
 		return err
-	}}, c.eventsStep(ctx, f))
+	}}, eventsStep(ctx, c, f))
 	if err := f.read(steps); err != nil {
 		return nil, err
 	}
-	return f, c.loadConfig(ctx, f)
+	return f, loadConfig(ctx, c, f)
 }
 
 // read runs the steps. It remembers what the user may not read.
@@ -161,7 +161,7 @@ func (f *findings) read(steps []step) error {
 
 // workloadSteps read the Deployment and the Service with a name, and the ReplicaSets and
 // pods with the labels.
-func (c *clients) workloadSteps(ctx context.Context, f *findings, name string, selector map[string]string) []step {
+func workloadSteps(ctx context.Context, c *clients, f *findings, name string, selector map[string]string) []step {
 	selected := metav1.ListOptions{LabelSelector: labels.SelectorFromSet(selector).String()}
 	return []step{
 		{"the Deployment", func() (err error) {
@@ -190,7 +190,7 @@ func (c *clients) workloadSteps(ctx context.Context, f *findings, name string, s
 }
 
 // eventsStep reads the warning events of the namespace.
-func (c *clients) eventsStep(ctx context.Context, f *findings) step {
+func eventsStep(ctx context.Context, c *clients, f *findings) step {
 	return step{"events", func() error {
 		warnings := fields.OneTermEqualSelector("type", corev1.EventTypeWarning).String()
 		list, err := c.kube.CoreV1().Events(c.namespace).List(ctx, metav1.ListOptions{FieldSelector: warnings})
@@ -203,7 +203,7 @@ func (c *clients) eventsStep(ctx context.Context, f *findings) step {
 
 // loadConfig checks which of the required Secrets and ConfigMaps exist and have the keys
 // that are used. It keeps only the names of the keys, not the content.
-func (c *clients) loadConfig(ctx context.Context, f *findings) error {
+func loadConfig(ctx context.Context, c *clients, f *findings) error {
 	for _, use := range f.uses() {
 		finding := configFinding{configUse: use, exists: true, readable: true}
 		keys := map[string]bool{}
@@ -259,10 +259,10 @@ func orNil[T any](object *T, err error) (*T, error) {
 
 // loadLogs reads the end of some containers' logs. A log that cannot be read is not an
 // error: the node may be gone, and that may be the problem itself.
-func (c *clients) loadLogs(ctx context.Context, targets []logTarget, tail int64) map[logTarget]logTail {
+func loadLogs(ctx context.Context, c *clients, targets []logTarget, tail int64) map[logTarget]logTail {
 	logs := map[logTarget]logTail{}
 	for _, target := range targets {
-		lines, err := c.loadLog(ctx, target, tail)
+		lines, err := loadLog(ctx, c, target, tail)
 		if err != nil {
 			logs[target] = logTail{Error: err.Error()}
 			continue
@@ -272,7 +272,7 @@ func (c *clients) loadLogs(ctx context.Context, targets []logTarget, tail int64)
 	return logs
 }
 
-func (c *clients) loadLog(ctx context.Context, target logTarget, tail int64) ([]string, error) {
+func loadLog(ctx context.Context, c *clients, target logTarget, tail int64) ([]string, error) {
 	limit := int64(64 << 10) // A log may have no line breaks.
 	stream, err := c.kube.CoreV1().Pods(c.namespace).GetLogs(target.pod, &corev1.PodLogOptions{
 		Container: target.container, Previous: target.previous, TailLines: &tail, LimitBytes: &limit,

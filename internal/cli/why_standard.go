@@ -109,7 +109,7 @@ func inStandardGroup(name string) string {
 }
 
 // kindOf finds a kind of the Gateway API at the version that the API server prefers. ok is false if the cluster has no such kind.
-func (c *anyClients) kindOf(kind string) (info kindInfo, ok bool, err error) {
+func kindOf(c *anyClients, kind string) (info kindInfo, ok bool, err error) {
 	mapping, err := c.mapper.RESTMapping(schema.GroupKind{Group: gatewayv1.GroupName, Kind: kind})
 	switch {
 	case meta.IsNoMatchError(err):
@@ -130,7 +130,7 @@ func (o *whyOptions) getMeant(ctx context.Context, clients *anyClients, argument
 	if meant == "" || err == nil && isStandard(kind) {
 		return object, kind, "", err
 	}
-	of, served, kindErr := clients.kindOf(meant)
+	of, served, kindErr := kindOf(clients, meant)
 	switch {
 	case kindErr != nil:
 		return object, kind, "", errors.Join(err, kindErr)
@@ -162,13 +162,13 @@ func (o *whyOptions) findShort(ctx context.Context, name string) (*clients, *fin
 	other, otherErr := clients.gatewayNamed(ctx, name)
 	switch {
 	case err == nil:
-		found, err := clients.loadGateway(ctx, gateway)
+		found, err := loadGateway(ctx, clients.clients, gateway)
 		if err == nil && otherErr == nil {
 			found.other = inStandardGroup(name)
 		}
 		return clients.clients, found, err
 	case otherErr == nil:
-		found, err := clients.loadStandard(ctx, other, gatewayInfo)
+		found, err := loadStandard(ctx, clients, other, gatewayInfo)
 		return clients.clients, found, err
 	case !apierrors.IsNotFound(otherErr):
 		return nil, nil, fmt.Errorf("get %s in namespace %q: %w", inStandardGroup(name), clients.namespace, otherErr)

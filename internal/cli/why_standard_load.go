@@ -20,7 +20,7 @@ import (
 )
 
 // loadStandard reads everything that the tree of a Gateway or a route of the Gateway API needs.
-func (c *anyClients) loadStandard(ctx context.Context, object *unstructured.Unstructured, kind kindInfo) (*findings, error) {
+func loadStandard(ctx context.Context, c *anyClients, object *unstructured.Unstructured, kind kindInfo) (*findings, error) {
 	s := &standardFindings{
 		classes: map[string]*gatewayv1.GatewayClass{}, gateways: map[types.NamespacedName]*gatewayv1.Gateway{},
 		grants: map[string][]*gatewayv1.ReferenceGrant{}, services: map[types.NamespacedName]*serviceFinding{},
@@ -28,17 +28,17 @@ func (c *anyClients) loadStandard(ctx context.Context, object *unstructured.Unst
 	asked := &relative{kind: kind, namespace: object.GetNamespace(), name: object.GetName(), uid: object.GetUID(), object: object}
 	f := &findings{standard: s, any: &family{asked: asked}}
 	if kind.Kind == kindGateway {
-		return f, c.loadStandardGateway(ctx, f, object)
+		return f, loadStandardGateway(ctx, c, f, object)
 	}
 	route, err := newStandardRoute(object, kind.Kind)
 	if err != nil {
 		return nil, err
 	}
 	s.route = route
-	return f, c.loadStandardRoute(ctx, f)
+	return f, loadStandardRoute(ctx, c, f)
 }
 
-func (c *anyClients) loadStandardGateway(ctx context.Context, f *findings, object *unstructured.Unstructured) error {
+func loadStandardGateway(ctx context.Context, c *anyClients, f *findings, object *unstructured.Unstructured) error {
 	s := f.standard
 	gateway, err := decode[gatewayv1.Gateway](object)
 	if err != nil {
@@ -46,15 +46,15 @@ func (c *anyClients) loadStandardGateway(ctx context.Context, f *findings, objec
 	}
 	s.gateway = gateway
 	s.gateways[types.NamespacedName{Namespace: gateway.Namespace, Name: gateway.Name}] = gateway
-	steps := append([]step{c.classStep(ctx, s, gateway)}, c.workloadSteps(ctx, f, standarddesired.Name(gateway), standarddesired.Selector(gateway))...)
-	steps = append(steps, step{"GatewayParameters", func() error { return c.loadParameters(ctx, s) }})
+	steps := append([]step{classStep(ctx, c, s, gateway)}, workloadSteps(ctx, c.clients, f, standarddesired.Name(gateway), standarddesired.Selector(gateway))...)
+	steps = append(steps, step{"GatewayParameters", func() error { return loadParameters(ctx, c, s) }})
 	for _, kind := range standardRoutes {
-		steps = append(steps, step{kind + "s", func() error { return c.loadRoutesOf(ctx, f, kind) }})
+		steps = append(steps, step{kind + "s", func() error { return loadRoutesOf(ctx, c, f, kind) }})
 	}
 	for _, name := range gatewayapi.Certificates(gateway) {
-		steps = append(steps, c.grantsStep(ctx, s, name.Namespace))
+		steps = append(steps, grantsStep(ctx, c, s, name.Namespace))
 	}
-	if err := f.read(append(steps, c.eventsStep(ctx, f))); err != nil {
+	if err := f.read(append(steps, eventsStep(ctx, c.clients, f))); err != nil {
 		return err
 	}
 	if s.ours(f) {
@@ -62,7 +62,7 @@ func (c *anyClients) loadStandardGateway(ctx context.Context, f *findings, objec
 	}
 	// Whose children these are, only owner references tell.
 	f.deployment, f.service = nil, nil
-	family, err := c.loadFamily(ctx, object, f.any.asked.kind, maxWhyObjects)
+	family, err := loadFamily(ctx, c, object, f.any.asked.kind, maxWhyObjects)
 	if err != nil {
 		return err
 	}
@@ -72,12 +72,12 @@ func (c *anyClients) loadStandardGateway(ctx context.Context, f *findings, objec
 }
 
 // loadStandardRoute reads what a route names: its parents, and its backends.
-func (c *anyClients) loadStandardRoute(ctx context.Context, f *findings) error {
+func loadStandardRoute(ctx context.Context, c *anyClients, f *findings) error {
 	s, route := f.standard, f.standard.route
 	var steps []step
 	for _, ref := range route.refs {
 		if name, is := gatewayapi.GatewayOf(ref, route.Namespace); is {
-			steps = append(steps, step{fmt.Sprintf("Gateway %q", name), func() error { return c.loadParent(ctx, f, name) }})
+			steps = append(steps, step{fmt.Sprintf("Gateway %q", name), func() error { return loadParent(ctx, c, f, name) }})
 		}
 	}
 	var namespaces []string
@@ -90,21 +90,21 @@ func (c *anyClients) loadStandardRoute(ctx context.Context, f *findings) error {
 		of := ""
 		if namespace != c.namespace {
 			of = fmt.Sprintf(" of namespace %q", namespace)
-			steps = append(steps, c.grantsStep(ctx, s, namespace))
+			steps = append(steps, grantsStep(ctx, c, s, namespace))
 		}
 		steps = append(steps,
-			step{"Services" + of, func() error { return c.loadServices(ctx, s, namespace) }},
-			step{"EndpointSlices" + of, func() error { return c.loadSlices(ctx, s, namespace) }},
-			step{"pods of backends" + of, func() error { return c.loadPods(ctx, s, namespace) }},
+			step{"Services" + of, func() error { return loadServices(ctx, c, s, namespace) }},
+			step{"EndpointSlices" + of, func() error { return loadSlices(ctx, c, s, namespace) }},
+			step{"pods of backends" + of, func() error { return loadPods(ctx, c, s, namespace) }},
 		)
 	}
-	return f.read(append(steps, c.eventsStep(ctx, f)))
+	return f.read(append(steps, eventsStep(ctx, c.clients, f)))
 }
 
 // loadParent reads a Gateway and its class.
-func (c *anyClients) loadParent(ctx context.Context, f *findings, name types.NamespacedName) error {
+func loadParent(ctx context.Context, c *anyClients, f *findings, name types.NamespacedName) error {
 	s := f.standard
-	kind, served, err := c.kindOf(kindGateway)
+	kind, served, err := kindOf(c, kindGateway)
 	if _, known := s.gateways[name]; known || err != nil {
 		return err
 	}
@@ -120,14 +120,14 @@ func (c *anyClients) loadParent(ctx context.Context, f *findings, name types.Nam
 	if gateway == nil {
 		return nil
 	}
-	return f.read([]step{c.classStep(ctx, s, gateway)})
+	return f.read([]step{classStep(ctx, c, s, gateway)})
 }
 
 // classStep reads the class of a Gateway.
-func (c *anyClients) classStep(ctx context.Context, s *standardFindings, gateway *gatewayv1.Gateway) step {
+func classStep(ctx context.Context, c *anyClients, s *standardFindings, gateway *gatewayv1.Gateway) step {
 	name := string(gateway.Spec.GatewayClassName)
 	return step{fmt.Sprintf("GatewayClass %q", name), func() error {
-		kind, served, err := c.kindOf("GatewayClass")
+		kind, served, err := kindOf(c, "GatewayClass")
 		if err != nil {
 			return err
 		}
@@ -144,7 +144,7 @@ func (c *anyClients) classStep(ctx context.Context, s *standardFindings, gateway
 }
 
 // loadParameters finds which GatewayParameters of the Gateway and its class do not exist.
-func (c *anyClients) loadParameters(ctx context.Context, s *standardFindings) error {
+func loadParameters(ctx context.Context, c *anyClients, s *standardFindings) error {
 	var named []missingParameters
 	const kind = "GatewayParameters"
 	if class := s.classes[string(s.gateway.Spec.GatewayClassName)]; class != nil {
@@ -170,8 +170,8 @@ func (c *anyClients) loadParameters(ctx context.Context, s *standardFindings) er
 }
 
 // loadRoutesOf reads the routes of a kind that name the Gateway. Routes of every namespace may do so.
-func (c *anyClients) loadRoutesOf(ctx context.Context, f *findings, name string) error {
-	kind, served, err := c.kindOf(name)
+func loadRoutesOf(ctx context.Context, c *anyClients, f *findings, name string) error {
+	kind, served, err := kindOf(c, name)
 	if err != nil || !served {
 		return err
 	}
@@ -196,9 +196,9 @@ func (c *anyClients) loadRoutesOf(ctx context.Context, f *findings, name string)
 }
 
 // grantsStep reads the ReferenceGrants of a namespace.
-func (c *anyClients) grantsStep(ctx context.Context, s *standardFindings, namespace string) step {
+func grantsStep(ctx context.Context, c *anyClients, s *standardFindings, namespace string) step {
 	return step{fmt.Sprintf("ReferenceGrants of namespace %q", namespace), func() error {
-		kind, served, err := c.kindOf("ReferenceGrant")
+		kind, served, err := kindOf(c, "ReferenceGrant")
 		if _, known := s.grants[namespace]; known || err != nil {
 			return err
 		}
@@ -215,7 +215,7 @@ func (c *anyClients) grantsStep(ctx context.Context, s *standardFindings, namesp
 }
 
 // loadServices reads the backends of the route that are in a namespace.
-func (c *anyClients) loadServices(ctx context.Context, s *standardFindings, namespace string) error {
+func loadServices(ctx context.Context, c *anyClients, s *standardFindings, namespace string) error {
 	for _, use := range s.route.backends {
 		if _, known := s.services[use.name]; known || use.name.Namespace != namespace || len(s.services) == maxBackends {
 			continue
@@ -230,7 +230,7 @@ func (c *anyClients) loadServices(ctx context.Context, s *standardFindings, name
 }
 
 // loadSlices reads the endpoints of these backends.
-func (c *anyClients) loadSlices(ctx context.Context, s *standardFindings, namespace string) error {
+func loadSlices(ctx context.Context, c *anyClients, s *standardFindings, namespace string) error {
 	for name, found := range s.services {
 		if found.service == nil || name.Namespace != namespace {
 			continue
@@ -246,7 +246,7 @@ func (c *anyClients) loadSlices(ctx context.Context, s *standardFindings, namesp
 }
 
 // loadPods reads the pods of those without a ready endpoint.
-func (c *anyClients) loadPods(ctx context.Context, s *standardFindings, namespace string) error {
+func loadPods(ctx context.Context, c *anyClients, s *standardFindings, namespace string) error {
 	for name, found := range s.services {
 		if found.service == nil || name.Namespace != namespace || !found.slicesRead || readyEndpoints(found.slices) > 0 || len(found.service.Spec.Selector) == 0 {
 			continue

@@ -305,3 +305,13 @@ func TestWhySteersNoTerminal(t *testing.T) {
 		t.Errorf("printed %q", out)
 	}
 }
+
+func TestPrintable(t *testing.T) {
+	lines, err := readLines(strings.NewReader("plain \x1b[31mred\x1b[0m\tück\r\n\x07bell\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"plain \ufffd[31mred\ufffd[0m ück", "\ufffdbell"}, lines); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
