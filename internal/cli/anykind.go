@@ -24,109 +24,109 @@ import (
 
 // These bound how much is asked of the API server at once, and read in all.
 const (
-	parallelReads = 8
-	pageSize      = 500
+	ParallelReads = 8
+	PageSize      = 500
 	maxListed     = 50_000
 )
 
-// anyClients are the clients for objects of any kind.
-type anyClients struct {
-	*clients
-	objects   dynamic.Interface
+// AnyClients are the clients for objects of any kind.
+type AnyClients struct {
+	*Clients
+	Objects   dynamic.Interface
 	metadata  metadata.Interface
 	discovery discovery.DiscoveryInterface
-	mapper    meta.RESTMapper
+	Mapper    meta.RESTMapper
 }
 
-// kindInfo is a kind as the API server offers it.
-type kindInfo struct {
+// KindInfo is a kind as the API server offers it.
+type KindInfo struct {
 	schema.GroupVersionResource
 	Kind       string
 	Namespaced bool
 }
 
-func (p *program) anyClients() (*anyClients, error) {
-	clients, err := p.clients()
+func (p *Program) AnyClients() (*AnyClients, error) {
+	clients, err := p.Clients()
 	if err != nil {
 		return nil, err
 	}
-	config, err := p.flags.ToRESTConfig()
+	config, err := p.Flags.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("find the cluster: %w", err)
 	}
-	c := &anyClients{clients: clients}
+	c := &AnyClients{Clients: clients}
 	// Nobody has named the kinds that these read: that one of them is deprecated helps nobody.
 	config = rest.CopyConfig(config)
 	config.WarningHandlerWithContext = rest.NoWarnings{}
-	if c.objects, err = dynamic.NewForConfig(config); err != nil {
+	if c.Objects, err = dynamic.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("make a client for the cluster: %w", err)
 	}
 	if c.metadata, err = metadata.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("make a client for the cluster: %w", err)
 	}
-	cached, err := p.flags.ToDiscoveryClient()
+	cached, err := p.Flags.ToDiscoveryClient()
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the cluster: %w", err)
 	}
 	// kubectl's cache may be hours old, and a kind that was installed since would be left out.
 	cached.Invalidate()
 	c.discovery = cached
-	if c.mapper, err = p.flags.ToRESTMapper(); err != nil {
+	if c.Mapper, err = p.Flags.ToRESTMapper(); err != nil {
 		return nil, fmt.Errorf("find the kinds of the cluster: %w", err)
 	}
 	return c, nil
 }
 
-// namesObject tells that an argument is KIND/NAME.
-func namesObject(argument string) bool {
+// NamesObject tells that an argument is KIND/NAME.
+func NamesObject(argument string) bool {
 	kind, name, found := strings.Cut(argument, "/")
 	return found && kind != "" && name != "" && !strings.ContainsAny(name, "/,") && !strings.Contains(kind, ",")
 }
 
-// get reads the object that KIND/NAME names: that of Slipway, or else the one that kubectl would take, whose kind has the same
+// Get reads the object that KIND/NAME names: that of Slipway, or else the one that kubectl would take, whose kind has the same
 // name.
-func (p *program) get(ctx context.Context, clients *anyClients, argument string) (*unstructured.Unstructured, kindInfo, error) {
-	ours, name := parseOurs(argument)
+func (p *Program) Get(ctx context.Context, clients *AnyClients, argument string) (*unstructured.Unstructured, KindInfo, error) {
+	ours, name := ParseOurs(argument)
 	if ours == nil {
 		return p.getAsKubectl(clients, argument)
 	}
-	object, err := clients.read(ctx, ours.info(), clients.namespace, name)
+	object, err := clients.Read(ctx, ours.info(), clients.Namespace, name)
 	if !apierrors.IsNotFound(err) {
-		return object, ours.info(), clients.notGot(err, ours, name)
+		return object, ours.info(), clients.NotGot(err, ours, name)
 	}
-	if word, _, _ := strings.Cut(argument, "/"); strings.EqualFold(word, shortGateway) {
-		if gateway, err := clients.gatewayNamed(ctx, name); err == nil {
-			return gateway, gatewayInfo, nil
+	if word, _, _ := strings.Cut(argument, "/"); strings.EqualFold(word, ShortGateway) {
+		if gateway, err := clients.GatewayNamed(ctx, name); err == nil {
+			return gateway, GatewayInfo, nil
 		}
 	}
 	if other, kind, err := p.getAsKubectl(clients, argument); err == nil {
 		return other, kind, nil
 	}
-	return nil, kindInfo{}, clients.notGot(err, ours, name)
+	return nil, KindInfo{}, clients.NotGot(err, ours, name)
 }
 
 // getAsKubectl reads the object that KIND/NAME names, as kubectl does.
-func (p *program) getAsKubectl(clients *anyClients, argument string) (*unstructured.Unstructured, kindInfo, error) {
-	info, err := resource.NewBuilder(p.flags).Unstructured().
-		NamespaceParam(clients.namespace).DefaultNamespace().
+func (p *Program) getAsKubectl(clients *AnyClients, argument string) (*unstructured.Unstructured, KindInfo, error) {
+	info, err := resource.NewBuilder(p.Flags).Unstructured().
+		NamespaceParam(clients.Namespace).DefaultNamespace().
 		ResourceTypeOrNameArgs(false, argument).Latest().Do().Infos()
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, kindInfo{}, &exitError{code: exitNotReady, notFound: true, message: fmt.Sprintf("Error from server (NotFound): %s in namespace %q", printable(notFoundText(err)), clients.namespace)}
+		return nil, KindInfo{}, &ExitError{Code: ExitNotReady, NotFound: true, Message: fmt.Sprintf("Error from server (NotFound): %s in namespace %q", Printable(notFoundText(err)), clients.Namespace)}
 	case err != nil:
-		return nil, kindInfo{}, fmt.Errorf("get %s: %w", argument, err)
+		return nil, KindInfo{}, fmt.Errorf("get %s: %w", argument, err)
 	case len(info) != 1:
-		return nil, kindInfo{}, usageErrorf("%q names %d objects: say KIND/NAME", argument, len(info))
+		return nil, KindInfo{}, UsageErrorf("%q names %d objects: say KIND/NAME", argument, len(info))
 	}
 	object, ok := info[0].Object.(*unstructured.Unstructured)
 	if !ok {
-		return nil, kindInfo{}, fmt.Errorf("get %s: the API server answered with a %T", argument, info[0].Object)
+		return nil, KindInfo{}, fmt.Errorf("get %s: the API server answered with a %T", argument, info[0].Object)
 	}
-	return object, infoOf(info[0].Mapping), nil
+	return object, InfoOf(info[0].Mapping), nil
 }
 
-func infoOf(mapping *meta.RESTMapping) kindInfo {
-	return kindInfo{mapping.Resource, mapping.GroupVersionKind.Kind, mapping.Scope.Name() == meta.RESTScopeNameNamespace}
+func InfoOf(mapping *meta.RESTMapping) KindInfo {
+	return KindInfo{mapping.Resource, mapping.GroupVersionKind.Kind, mapping.Scope.Name() == meta.RESTScopeNameNamespace}
 }
 
 func notFoundText(err error) string {
@@ -137,9 +137,9 @@ func notFoundText(err error) string {
 	return err.Error()
 }
 
-// kinds lists the kinds whose objects can be listed, each at the version that the API server prefers. unanswered names the
+// Kinds lists the kinds whose objects can be listed, each at the version that the API server prefers. unanswered names the
 // groups that do not answer.
-func (c *anyClients) kinds() (kinds []kindInfo, unanswered []string, err error) {
+func (c *AnyClients) Kinds() (kinds []KindInfo, unanswered []string, err error) {
 	lists, err := discovery.ServerPreferredResources(c.discovery)
 	var failed *discovery.ErrGroupDiscoveryFailed
 	if errors.As(err, &failed) {
@@ -157,7 +157,7 @@ func (c *anyClients) kinds() (kinds []kindInfo, unanswered []string, err error) 
 		}
 		for _, r := range list.APIResources {
 			if slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "get") && !strings.Contains(r.Name, "/") && ownsOrIsOwned(version.Group, r.Kind) {
-				kinds = append(kinds, kindInfo{version.WithResource(r.Name), r.Kind, r.Namespaced})
+				kinds = append(kinds, KindInfo{version.WithResource(r.Name), r.Kind, r.Namespaced})
 			}
 		}
 	}
@@ -170,24 +170,24 @@ func ownsOrIsOwned(group, kind string) bool {
 	return !isEvent && group != "metrics.k8s.io" && (kind != "ComponentStatus" || group != "")
 }
 
-// owned is an object that belongs to another: its metadata and its kind.
-type owned struct {
+// Owned is an object that belongs to another: its metadata and its kind.
+type Owned struct {
 	metav1.PartialObjectMetadata
-	kind kindInfo
+	Info KindInfo
 }
 
 // ownedObjects are the objects that have an owner, and the kinds that the user may not list, or that could not be listed.
 type ownedObjects struct {
 	sync.Mutex
-	objects                []owned
-	unreadable, unanswered []string
+	Objects                []Owned
+	Unreadable, Unanswered []string
 }
 
-// listOwned lists the metadata of all objects that have an owner. What cannot be read is named.
-func (c *anyClients) listOwned(ctx context.Context, kinds []kindInfo, namespace string) (*ownedObjects, error) {
+// ListOwned lists the metadata of all objects that have an owner. What cannot be read is named.
+func (c *AnyClients) ListOwned(ctx context.Context, kinds []KindInfo, namespace string) (*ownedObjects, error) {
 	found := &ownedObjects{}
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(parallelReads)
+	group.SetLimit(ParallelReads)
 	for _, kind := range kinds {
 		group.Go(func() error {
 			list, whole, err := c.listKind(ctx, kind, namespace)
@@ -196,35 +196,35 @@ func (c *anyClients) listOwned(ctx context.Context, kinds []kindInfo, namespace 
 		})
 	}
 	err := group.Wait()
-	slices.Sort(found.unreadable)
-	slices.Sort(found.unanswered)
+	slices.Sort(found.Unreadable)
+	slices.Sort(found.Unanswered)
 	return found, err
 }
 
 // add takes what the list of a kind returned.
-func (o *ownedObjects) add(kind kindInfo, list []owned, whole bool, err error) {
+func (o *ownedObjects) add(kind KindInfo, list []Owned, whole bool, err error) {
 	o.Lock()
 	defer o.Unlock()
-	o.objects = append(o.objects, list...)
+	o.Objects = append(o.Objects, list...)
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
 		// The kind went since it was discovered.
 	case apierrors.IsForbidden(err):
-		o.unreadable = append(o.unreadable, kind.GroupResource().String())
+		o.Unreadable = append(o.Unreadable, kind.GroupResource().String())
 	case err != nil:
-		o.unanswered = append(o.unanswered, fmt.Sprintf("%s (%v)", kind.GroupResource(), err))
+		o.Unanswered = append(o.Unanswered, fmt.Sprintf("%s (%v)", kind.GroupResource(), err))
 	case !whole:
-		o.unanswered = append(o.unanswered, fmt.Sprintf("%s after the first %d", kind.GroupResource(), maxListed))
+		o.Unanswered = append(o.Unanswered, fmt.Sprintf("%s after the first %d", kind.GroupResource(), maxListed))
 	}
 }
 
 // listKind lists a kind page by page. whole is false if there are too many.
-func (c *anyClients) listKind(ctx context.Context, kind kindInfo, namespace string) (list []owned, whole bool, err error) {
+func (c *AnyClients) listKind(ctx context.Context, kind KindInfo, namespace string) (list []Owned, whole bool, err error) {
 	client := metadata.ResourceInterface(c.metadata.Resource(kind.GroupVersionResource))
 	if kind.Namespaced && namespace != "" {
 		client = c.metadata.Resource(kind.GroupVersionResource).Namespace(namespace)
 	}
-	options := metav1.ListOptions{Limit: pageSize}
+	options := metav1.ListOptions{Limit: PageSize}
 	for read := 0; read < maxListed; {
 		page, err := client.List(ctx, options)
 		if err != nil {
@@ -234,7 +234,7 @@ func (c *anyClients) listKind(ctx context.Context, kind kindInfo, namespace stri
 		for i := range page.Items {
 			if item := &page.Items[i]; len(item.OwnerReferences) > 0 {
 				item.ManagedFields = nil
-				list = append(list, owned{*item, kind})
+				list = append(list, Owned{*item, kind})
 			}
 		}
 		if options.Continue = page.Continue; options.Continue == "" {
@@ -244,21 +244,21 @@ func (c *anyClients) listKind(ctx context.Context, kind kindInfo, namespace stri
 	return list, false, nil
 }
 
-// read reads an object of a kind.
-func (c *anyClients) read(ctx context.Context, kind kindInfo, namespace, name string) (*unstructured.Unstructured, error) {
+// Read reads an object of a kind.
+func (c *AnyClients) Read(ctx context.Context, kind KindInfo, namespace, name string) (*unstructured.Unstructured, error) {
 	if kind.Namespaced {
-		return c.objects.Resource(kind.GroupVersionResource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+		return c.Objects.Resource(kind.GroupVersionResource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	}
-	return c.objects.Resource(kind.GroupVersionResource).Get(ctx, name, metav1.GetOptions{})
+	return c.Objects.Resource(kind.GroupVersionResource).Get(ctx, name, metav1.GetOptions{})
 }
 
-// objectRef formats the name of an object of any kind. Names of some kinds may hold any character.
-func objectRef(kind, name string) string { return printable(strings.ToLower(kind) + "/" + name) }
+// ObjectRef formats the name of an object of any kind. Names of some kinds may hold any character.
+func ObjectRef(kind, name string) string { return Printable(strings.ToLower(kind) + "/" + name) }
 
-// mapping finds a kind by any of its names: that of Slipway, or else the one that kubectl would take.
-func (c *anyClients) mapping(argument string) (*meta.RESTMapping, error) {
+// Mapping finds a kind by any of its names: that of Slipway, or else the one that kubectl would take.
+func (c *AnyClients) Mapping(argument string) (*meta.RESTMapping, error) {
 	if ours := ourKindNamed(argument); ours != nil {
-		if mapping, err := c.mapper.RESTMapping(schema.GroupKind{Group: ours.info().Group, Kind: ours.kind}); err == nil {
+		if mapping, err := c.Mapper.RESTMapping(schema.GroupKind{Group: ours.info().Group, Kind: ours.kind}); err == nil {
 			return mapping, nil
 		}
 	}
@@ -266,28 +266,28 @@ func (c *anyClients) mapping(argument string) (*meta.RESTMapping, error) {
 	var kind schema.GroupVersionKind
 	var err error
 	if full != nil {
-		kind, _ = c.mapper.KindFor(*full) // Or the second word is a part of the group.
+		kind, _ = c.Mapper.KindFor(*full) // Or the second word is a part of the group.
 	}
 	if kind.Empty() {
-		if kind, err = c.mapper.KindFor(groupResource.WithVersion("")); err != nil {
+		if kind, err = c.Mapper.KindFor(groupResource.WithVersion("")); err != nil {
 			return nil, fmt.Errorf("the server doesn't have a resource type %q", argument)
 		}
 	}
-	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	mapping, err := c.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
 		return nil, fmt.Errorf("find the kind %q: %w", argument, err)
 	}
 	return mapping, nil
 }
 
-// resourceName turns a kind as the user names it into plural.group. One that the cluster does not have any more may be in the
+// ResourceName turns a kind as the user names it into plural.group. One that the cluster does not have any more may be in the
 // history all the same, under its full name.
-func (p *program) resourceName(argument string) (name string, namespaced bool, err error) {
-	clients, err := p.anyClients()
+func (p *Program) ResourceName(argument string) (name string, namespaced bool, err error) {
+	clients, err := p.AnyClients()
 	if err != nil {
 		return "", false, err
 	}
-	mapping, err := clients.mapping(argument)
+	mapping, err := clients.Mapping(argument)
 	if err != nil {
 		if strings.Contains(argument, ".") {
 			return strings.ToLower(argument), true, nil
@@ -297,13 +297,13 @@ func (p *program) resourceName(argument string) (name string, namespaced bool, e
 	return mapping.Resource.GroupResource().String(), mapping.Scope.Name() == "namespace", nil
 }
 
-// kindGateway is the kind of the Gateway API.
-const kindGateway = "Gateway"
+// KindGateway is the kind of the Gateway API.
+const KindGateway = "Gateway"
 
-// gatewayInfo is the Gateway of the Gateway API as it is offered in every version of it that Slipway knows.
-var gatewayInfo = kindInfo{schema.GroupVersion(gatewayv1.GroupVersion).WithResource("gateways"), kindGateway, true}
+// GatewayInfo is the Gateway of the Gateway API as it is offered in every version of it that Slipway knows.
+var GatewayInfo = KindInfo{schema.GroupVersion(gatewayv1.GroupVersion).WithResource("gateways"), KindGateway, true}
 
-// gatewayNamed reads a Gateway of the Gateway API without looking for its kind first: mostly there is none.
-func (c *anyClients) gatewayNamed(ctx context.Context, name string) (*unstructured.Unstructured, error) {
-	return c.objects.Resource(gatewayInfo.GroupVersionResource).Namespace(c.namespace).Get(ctx, name, metav1.GetOptions{})
+// GatewayNamed reads a Gateway of the Gateway API without looking for its kind first: mostly there is none.
+func (c *AnyClients) GatewayNamed(ctx context.Context, name string) (*unstructured.Unstructured, error) {
+	return c.Objects.Resource(GatewayInfo.GroupVersionResource).Namespace(c.Namespace).Get(ctx, name, metav1.GetOptions{})
 }

@@ -13,26 +13,26 @@ import (
 
 // parseBackup returns the name of the Backup in an argument: NAME or backup/NAME.
 func parseBackup(argument string) (string, error) {
-	name, ok := backupKind.nameOf(argument)
+	name, ok := BackupKind.NameOf(argument)
 	if !ok {
-		return "", usageErrorf("%q does not name a Backup: say backup/NAME", argument)
+		return "", UsageErrorf("%q does not name a Backup: say backup/NAME", argument)
 	}
 	return name, nil
 }
 
 func oneBackup(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return usageErrorf("name one Backup: backup/NAME")
+		return UsageErrorf("name one Backup: backup/NAME")
 	}
 	_, err := parseBackup(args[0])
 	return err
 }
 
-func newBackupCommand(p *program) *cobra.Command {
+func NewBackupCommand(p *Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup",
 		Short: "Run a Backup now, show its copies, or prove that they can be restored",
-		Args:  noArguments,
+		Args:  NoArguments,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newBackupNowCommand(p), newBackupListCommand(p), newBackupDrillCommand(p))
@@ -48,15 +48,15 @@ the command is interrupted.`
 const backupNowExample = `  # Before an upgrade
   kubectl slipway backup now shop-data --wait && kubectl apply -f shop.yaml`
 
-func newBackupNowCommand(p *program) *cobra.Command {
-	o := &waitOptions{program: p, output: formatTable}
+func newBackupNowCommand(p *Program) *cobra.Command {
+	o := &waitOptions{Program: p, output: FormatTable}
 	cmd := &cobra.Command{
 		Use:               "now backup/NAME",
 		Short:             "Run a Backup now",
 		Long:              backupNowLong,
 		Example:           backupNowExample,
 		Args:              oneBackup,
-		ValidArgsFunction: p.completeOf(backupKind),
+		ValidArgsFunction: p.CompleteOf(BackupKind),
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.backupNow(cmd.Context(), args[0]) },
 	}
 	o.addFlags(cmd)
@@ -67,16 +67,16 @@ func (o *waitOptions) backupNow(ctx context.Context, argument string) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	clients, backup, err := getBackupNamed(ctx, o.program, argument)
+	clients, backup, err := getBackupNamed(ctx, o.Program, argument)
 	if err != nil {
 		return err
 	}
-	run, err := clients.backupRuns().Create(ctx, &slipwayv1alpha1.BackupRun{
+	run, err := clients.BackupRuns().Create(ctx, &slipwayv1alpha1.BackupRun{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: generateName(backup.Name, "now")},
 		Spec:       slipwayv1alpha1.BackupRunSpec{Backup: backup.Name},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return fmt.Errorf("make a BackupRun of %s in namespace %q: %w", backupRef(backup.Name), clients.namespace, err)
+		return fmt.Errorf("make a BackupRun of %s in namespace %q: %w", backupRef(backup.Name), clients.Namespace, err)
 	}
 	return o.started(ctx, clients, run, run.Name, runLister(clients))
 }
@@ -91,16 +91,16 @@ func generateName(backup, what string) string {
 }
 
 // getBackupNamed makes the clients and reads the Backup that an argument names.
-func getBackupNamed(ctx context.Context, p *program, argument string) (*clients, *slipwayv1alpha1.Backup, error) {
+func getBackupNamed(ctx context.Context, p *Program, argument string) (*Clients, *slipwayv1alpha1.Backup, error) {
 	name, err := parseBackup(argument)
 	if err != nil {
 		return nil, nil, err
 	}
-	clients, err := p.clients()
+	clients, err := p.Clients()
 	if err != nil {
 		return nil, nil, err
 	}
-	backup, err := clients.getBackup(ctx, name)
+	backup, err := clients.GetBackup(ctx, name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -108,4 +108,4 @@ func getBackupNamed(ctx context.Context, p *program, argument string) (*clients,
 }
 
 // backupRef formats the name of a Backup for the output.
-func backupRef(name string) string { return backupKind.ref(name) }
+func backupRef(name string) string { return BackupKind.Ref(name) }

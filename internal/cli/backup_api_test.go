@@ -22,7 +22,7 @@ func (f *fixture) createBackup(name string) {
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       slipwayv1alpha1.BackupSpec{Source: "shop-data", Schedule: "@daily", Destination: "s3://backups"},
 	}
-	if _, err := f.backups().Create(f.Context(), backup, metav1.CreateOptions{}); err != nil {
+	if _, err := f.Backups().Create(f.Context(), backup, metav1.CreateOptions{}); err != nil {
 		f.Fatal(err)
 	}
 }
@@ -30,14 +30,14 @@ func (f *fixture) createBackup(name string) {
 // runs are the names of the namespace's BackupRuns, and restores those of its Restores, the oldest first.
 func (f *fixture) transfers() (runs, restores []string) {
 	f.Helper()
-	allRuns, err := f.backupRuns().List(f.Context(), metav1.ListOptions{})
+	allRuns, err := f.BackupRuns().List(f.Context(), metav1.ListOptions{})
 	if err != nil {
 		f.Fatal(err)
 	}
 	for i := range allRuns.Items {
 		runs = append(runs, allRuns.Items[i].Name)
 	}
-	allRestores, err := f.restores().List(f.Context(), metav1.ListOptions{})
+	allRestores, err := f.Restores().List(f.Context(), metav1.ListOptions{})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -50,10 +50,10 @@ func (f *fixture) transfers() (runs, restores []string) {
 // reportRun writes the status of a run as the operator would.
 func (f *fixture) reportRun(name string, status slipwayv1alpha1.BackupRunStatus) {
 	f.Helper()
-	run, err := f.backupRuns().Get(f.Context(), name, metav1.GetOptions{})
+	run, err := f.BackupRuns().Get(f.Context(), name, metav1.GetOptions{})
 	if err == nil {
 		run.Status = status
-		_, err = f.backupRuns().UpdateStatus(f.Context(), run, metav1.UpdateOptions{})
+		_, err = f.BackupRuns().UpdateStatus(f.Context(), run, metav1.UpdateOptions{})
 	}
 	if err != nil {
 		f.Fatal(err)
@@ -63,10 +63,10 @@ func (f *fixture) reportRun(name string, status slipwayv1alpha1.BackupRunStatus)
 // reportRestore writes the status of a Restore as the operator would.
 func (f *fixture) reportRestore(name string, status slipwayv1alpha1.RestoreStatus) {
 	f.Helper()
-	restore, err := f.restores().Get(f.Context(), name, metav1.GetOptions{})
+	restore, err := f.Restores().Get(f.Context(), name, metav1.GetOptions{})
 	if err == nil {
 		restore.Status = status
-		_, err = f.restores().UpdateStatus(f.Context(), restore, metav1.UpdateOptions{})
+		_, err = f.Restores().UpdateStatus(f.Context(), restore, metav1.UpdateOptions{})
 	}
 	if err != nil {
 		f.Fatal(err)
@@ -93,11 +93,11 @@ func (f *fixture) startWaiting(args ...string) (running *follower, name string) 
 
 func TestBackupNow(t *testing.T) {
 	f := newFixture(t)
-	f.expect(1, []string{`Error from server (NotFound): backups.slipway.dev "shop-data" not found in namespace "` + f.namespace}, "backup", "now", "shop-data")
+	f.expect(1, []string{`Error from server (NotFound): backups.slipway.dev "shop-data" not found in namespace "` + f.Namespace}, "backup", "now", "shop-data")
 	f.createBackup("shop-data")
 	f.expect(0, []string{"backuprun/shop-data-now-", " created\n"}, "backup", "now", "backup/shop-data")
 	runs, _ := f.transfers()
-	run, err := f.backupRuns().Get(t.Context(), runs[0], metav1.GetOptions{})
+	run, err := f.BackupRuns().Get(t.Context(), runs[0], metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,21 +114,21 @@ func TestBackupNow(t *testing.T) {
 
 func TestBackupDrill(t *testing.T) {
 	f := newFixture(t)
-	f.expect(1, []string{`Error from server (NotFound): backups.slipway.dev "shop-data" not found in namespace "` + f.namespace}, "backup", "drill", "shop-data")
+	f.expect(1, []string{`Error from server (NotFound): backups.slipway.dev "shop-data" not found in namespace "` + f.Namespace}, "backup", "drill", "shop-data")
 	f.createBackup("shop-data")
 	f.expect(1, []string{"backup/shop-data has no spec.verify.drill"}, "backup", "drill", "shop-data")
-	backup, err := f.backups().Get(t.Context(), "shop-data", metav1.GetOptions{})
+	backup, err := f.Backups().Get(t.Context(), "shop-data", metav1.GetOptions{})
 	if err != nil || len(backup.Annotations) != 0 {
 		t.Fatalf("%v, annotations %v", err, backup.Annotations)
 	}
 	backup.Spec.Verify = &slipwayv1alpha1.BackupVerify{Drill: &slipwayv1alpha1.BackupDrill{}}
-	if _, err := f.backups().Update(t.Context(), backup, metav1.UpdateOptions{}); err != nil {
+	if _, err := f.Backups().Update(t.Context(), backup, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	var asked []string
 	for range 2 {
 		f.expect(0, []string{"backup/shop-data: a drill was asked for"}, "backup", "drill", "bk/shop-data")
-		backup, err := f.backups().Get(t.Context(), "shop-data", metav1.GetOptions{})
+		backup, err := f.Backups().Get(t.Context(), "shop-data", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +163,7 @@ func TestBackupNowWaits(t *testing.T) {
 	running.ends(1, "error: backuprun/"+name+" failed: Unreachable: the destination does not answer")
 
 	running, name = f.startWaiting("backup", "now", "shop-data", "--wait")
-	if err := f.backupRuns().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+	if err := f.BackupRuns().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	running.ends(1, "error: backuprun/"+name+" was deleted")
@@ -184,7 +184,7 @@ func TestRestore(t *testing.T) {
 	f.expect(0, []string{"restore/shop-data-restore-", " created\n"}, "restore", "backup/shop-data", "--to", "again", "--create", "10Gi",
 		"--as-of", "2026-05-01T12:00:00Z", "--volume", "shop-data", "--path", "uploads", "--path", "etc/app.conf", "--as-root")
 	_, restores := f.transfers()
-	restore, err := f.restores().Get(t.Context(), restores[0], metav1.GetOptions{})
+	restore, err := f.Restores().Get(t.Context(), restores[0], metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func TestWhyOfABackup(t *testing.T) {
 	f.expect(0, []string{" created"}, "backup", "now", "shop-data")
 	runs, _ := f.transfers()
 	f.reportRun(runs[0], slipwayv1alpha1.BackupRunStatus{ObservedGeneration: 1, Phase: slipwayv1alpha1.BackupFailed, Reason: "Unreachable", Message: "no answer", Conditions: []metav1.Condition{
-		condition(slipwayv1alpha1.ConditionReady, false, "Unreachable", "no answer"), condition(slipwayv1alpha1.ConditionStalled, true, "Unreachable", "no answer"),
+		Condition(slipwayv1alpha1.ConditionReady, false, "Unreachable", "no answer"), Condition(slipwayv1alpha1.ConditionStalled, true, "Unreachable", "no answer"),
 	}})
 	f.expect(1, []string{"└─ backuprun/" + runs[0] + ": Unreachable: no answer"}, "why", "backup/shop-data")
 	f.expect(1, []string{"backuprun/" + runs[0] + " is not ready: Unreachable: no answer"}, "why", "backuprun/"+runs[0])

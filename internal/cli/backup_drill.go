@@ -23,26 +23,26 @@ kubectl describe backups.slipway.dev NAME.`
 const backupDrillExample = `  # After the bucket was moved
   kubectl slipway backup drill shop-data`
 
-func newBackupDrillCommand(p *program) *cobra.Command {
+func newBackupDrillCommand(p *Program) *cobra.Command {
 	return &cobra.Command{
 		Use:               "drill backup/NAME",
 		Short:             "Prove that the newest copy of a Backup can be restored",
 		Long:              backupDrillLong,
 		Example:           backupDrillExample,
 		Args:              oneBackup,
-		ValidArgsFunction: p.completeOf(backupKind),
+		ValidArgsFunction: p.CompleteOf(BackupKind),
 		RunE:              func(cmd *cobra.Command, args []string) error { return runDrill(cmd.Context(), p, args[0]) },
 	}
 }
 
 // runDrill writes the annotation that asks for a drill. Each time it has another value.
-func runDrill(ctx context.Context, p *program, argument string) error {
+func runDrill(ctx context.Context, p *Program, argument string) error {
 	clients, backup, err := getBackupNamed(ctx, p, argument)
 	if err != nil {
 		return err
 	}
 	if backup.Drill() == nil {
-		return &exitError{code: exitNotReady, message: fmt.Sprintf("%s has no spec.verify.drill: it says where to restore to", backupRef(backup.Name))}
+		return &ExitError{Code: ExitNotReady, Message: fmt.Sprintf("%s has no spec.verify.drill: it says where to restore to", backupRef(backup.Name))}
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{
 		slipwayv1alpha1.AnnotationDrill: p.Clock.Now().UTC().Format(time.RFC3339Nano),
@@ -50,8 +50,8 @@ func runDrill(ctx context.Context, p *program, argument string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := clients.backups().Patch(ctx, backup.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		return fmt.Errorf("ask for a drill of %s in namespace %q: %w", backupRef(backup.Name), clients.namespace, err)
+	if _, err := clients.Backups().Patch(ctx, backup.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		return fmt.Errorf("ask for a drill of %s in namespace %q: %w", backupRef(backup.Name), clients.Namespace, err)
 	}
 	_, err = fmt.Fprintf(p.Streams.Out, "%s: a drill was asked for; the condition DrillPassed will say how it went\n", backupRef(backup.Name))
 	return err

@@ -26,14 +26,14 @@ const backupListExample = `  # Which copies are there, and when were they verifi
   # For a program
   kubectl slipway backup ls -o json`
 
-func newBackupListCommand(p *program) *cobra.Command {
-	output := formatTable
+func newBackupListCommand(p *Program) *cobra.Command {
+	output := FormatTable
 	cmd := &cobra.Command{
 		Use:               "ls [backup/NAME]",
 		Short:             "Show the runs of Backups, and their copies",
 		Long:              backupListLong,
 		Example:           backupListExample,
-		ValidArgsFunction: p.completeOf(backupKind),
+		ValidArgsFunction: p.CompleteOf(BackupKind),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil
@@ -44,12 +44,12 @@ func newBackupListCommand(p *program) *cobra.Command {
 			return listBackups(cmd.Context(), p, args, output)
 		},
 	}
-	output.addFlag(cmd)
+	output.AddFlag(cmd)
 	return cmd
 }
 
-func listBackups(ctx context.Context, p *program, args []string, output format) error {
-	var clients *clients
+func listBackups(ctx context.Context, p *Program, args []string, output Format) error {
+	var clients *Clients
 	var backups []slipwayv1alpha1.Backup
 	if len(args) == 1 {
 		var backup *slipwayv1alpha1.Backup
@@ -60,25 +60,25 @@ func listBackups(ctx context.Context, p *program, args []string, output format) 
 		backups = append(backups, *backup)
 	} else {
 		var err error
-		if clients, err = p.clients(); err != nil {
+		if clients, err = p.Clients(); err != nil {
 			return err
 		}
-		list, err := clients.backups().List(ctx, metav1.ListOptions{})
+		list, err := clients.Backups().List(ctx, metav1.ListOptions{})
 		if err != nil {
-			return fmt.Errorf("list Backups in namespace %q: %w", clients.namespace, err)
+			return fmt.Errorf("list Backups in namespace %q: %w", clients.Namespace, err)
 		}
 		backups = list.Items
 	}
-	runs, err := clients.backupRuns().List(ctx, metav1.ListOptions{})
+	runs, err := clients.BackupRuns().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return fmt.Errorf("list BackupRuns in namespace %q: %w", clients.namespace, err)
+		return fmt.Errorf("list BackupRuns in namespace %q: %w", clients.Namespace, err)
 	}
 	views := backupViews(backups, runs.Items)
-	if output != formatTable {
-		return output.print(p.Streams.Out, views)
+	if output != FormatTable {
+		return output.Print(p.Streams.Out, views)
 	}
 	if len(views) == 0 {
-		_, err := fmt.Fprintf(p.Streams.Out, "There is no Backup in namespace %q.\n", clients.namespace)
+		_, err := fmt.Fprintf(p.Streams.Out, "There is no Backup in namespace %q.\n", clients.Namespace)
 		return err
 	}
 	return printBackups(p.Streams.Out, views, p.Clock.Now())
@@ -157,7 +157,7 @@ func printBackups(out io.Writer, views []backupView, now time.Time) error {
 		for _, run := range view.Runs {
 			rows = append(rows, runRows(run, now)...)
 		}
-		if err := table(out, rows); err != nil {
+		if err := Table(out, rows); err != nil {
 			return err
 		}
 	}
@@ -170,7 +170,7 @@ func backupLine(view backupView, now time.Time) string {
 	if view.LastBackupTime == nil {
 		line += "no verified copy"
 	} else {
-		line += fmt.Sprintf("the newest verified copy is of %s ago", age(*view.LastBackupTime, now))
+		line += fmt.Sprintf("the newest verified copy is of %s ago", Age(*view.LastBackupTime, now))
 	}
 	if next := view.NextRunTime; next != nil {
 		line += ", the next run starts in " + duration.HumanDuration(max(next.Sub(now), 0))
@@ -178,17 +178,17 @@ func backupLine(view backupView, now time.Time) string {
 	if view.Reason != "" {
 		line += fmt.Sprintf(" (%s)", view.Reason)
 	}
-	return printable(line)
+	return Printable(line)
 }
 
 // runRows are the lines of a run: one for each of its volumes.
 func runRows(run runView, now time.Time) [][]string {
-	phase := orNone(string(run.Phase))
+	phase := OrNone(string(run.Phase))
 	if run.Reason != "" && run.Phase != slipwayv1alpha1.BackupCompleted {
 		phase += " (" + run.Reason + ")"
 	}
 	first := []string{run.Name, phase}
-	last := []string{orDash(run.Duration), age(run.Created, now)}
+	last := []string{OrDash(run.Duration), Age(run.Created, now)}
 	if len(run.Volumes) == 0 {
 		return [][]string{slices.Concat(first, []string{"-", "-", "-", "-", "-", "-"}, last)}
 	}
@@ -212,6 +212,6 @@ func verifiedText(run runView, volume slipwayv1alpha1.BackupVolume, now time.Tim
 	case run.Verification == nil: // those of the other volumes are still to come
 		return "yes"
 	default:
-		return fmt.Sprintf("%s, %s ago", run.Verification.Mode, age(run.Verification.Time, now))
+		return fmt.Sprintf("%s, %s ago", run.Verification.Mode, Age(run.Verification.Time, now))
 	}
 }

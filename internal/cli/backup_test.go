@@ -44,7 +44,7 @@ func TestBackupListing(t *testing.T) {
 		return slipwayv1alpha1.BackupVolume{Claim: claim, SnapshotID: id, Verified: verified, Files: 1200, Bytes: 3 << 30, AddedBytes: 5 << 20}
 	}
 	run := func(name, backup string, since time.Duration, phase slipwayv1alpha1.BackupPhase, reason string, volumes ...slipwayv1alpha1.BackupVolume) slipwayv1alpha1.BackupRun {
-		start, end := ago(since), ago(since-4*time.Minute)
+		start, end := Ago(since), Ago(since-4*time.Minute)
 		r := slipwayv1alpha1.BackupRun{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "team-a", CreationTimestamp: start},
 			Spec:       slipwayv1alpha1.BackupRunSpec{Backup: backup},
@@ -58,7 +58,7 @@ func TestBackupListing(t *testing.T) {
 		}
 		return r
 	}
-	last, next := ago(26*time.Hour), metav1.NewTime(now.Add(22*time.Hour))
+	last, next := Ago(26*time.Hour), metav1.NewTime(Now.Add(22*time.Hour))
 	backups := []slipwayv1alpha1.Backup{
 		{
 			ObjectMeta: metav1.ObjectMeta{Name: "shop-data", Namespace: "team-a"},
@@ -75,9 +75,9 @@ func TestBackupListing(t *testing.T) {
 		run("of-another", "gone", time.Minute, slipwayv1alpha1.BackupRunning, "Verifying"),
 	}
 	views := backupViews(backups, runs)
-	checkGolden(t, "backup/ls.txt", func(out *bytes.Buffer) error { return printBackups(out, views, now) })
-	output := formatYAML
-	checkGolden(t, "backup/ls.yaml", func(out *bytes.Buffer) error { return output.print(out, views) })
+	Golden(t, "backup/ls.txt", func(out *bytes.Buffer) error { return printBackups(out, views, Now) })
+	output := FormatYAML
+	Golden(t, "backup/ls.yaml", func(out *bytes.Buffer) error { return output.Print(out, views) })
 }
 
 func TestRestoreOfFlags(t *testing.T) {

@@ -11,13 +11,13 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
 )
 
-// now is the time at which the tests run.
-var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+// Now is the time at which the tests run.
+var Now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
+func Ago(d time.Duration) metav1.Time { return metav1.NewTime(Now.Add(-d)) }
 
-// readyApp returns a WebApp that has been ready for ten minutes, with the given changes.
-func readyApp(changes ...func(*slipwayv1alpha1.WebApp)) *slipwayv1alpha1.WebApp {
+// ReadyApp returns a WebApp that has been ready for ten minutes, with the given changes.
+func ReadyApp(changes ...func(*slipwayv1alpha1.WebApp)) *slipwayv1alpha1.WebApp {
 	app := &slipwayv1alpha1.WebApp{
 		ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: "team-a", UID: "app-uid", Generation: 4},
 		Spec: slipwayv1alpha1.WebAppSpec{
@@ -31,10 +31,10 @@ func readyApp(changes ...func(*slipwayv1alpha1.WebApp)) *slipwayv1alpha1.WebApp 
 			Revision:   "shop-3f0c9a1b2c", LastGoodRevision: "shop-3f0c9a1b2c",
 			Summary: slipwayv1alpha1.WebAppSummary{Replicas: "2/2"},
 			Conditions: []metav1.Condition{
-				condition(slipwayv1alpha1.ConditionReady, true, slipwayv1alpha1.ReasonReady, "every replica runs the spec and serves"),
-				condition(slipwayv1alpha1.ConditionAvailable, true, slipwayv1alpha1.ReasonReplicasReady, "at least one replica serves"),
-				condition(slipwayv1alpha1.ConditionProgressing, false, slipwayv1alpha1.ReasonRolloutComplete, `revision "shop-3f0c9a1b2c" runs`),
-				condition(slipwayv1alpha1.ConditionDegraded, false, slipwayv1alpha1.ReasonAsExpected, "nothing is wrong"),
+				Condition(slipwayv1alpha1.ConditionReady, true, slipwayv1alpha1.ReasonReady, "every replica runs the spec and serves"),
+				Condition(slipwayv1alpha1.ConditionAvailable, true, slipwayv1alpha1.ReasonReplicasReady, "at least one replica serves"),
+				Condition(slipwayv1alpha1.ConditionProgressing, false, slipwayv1alpha1.ReasonRolloutComplete, `revision "shop-3f0c9a1b2c" runs`),
+				Condition(slipwayv1alpha1.ConditionDegraded, false, slipwayv1alpha1.ReasonAsExpected, "nothing is wrong"),
 			},
 		},
 	}
@@ -44,38 +44,38 @@ func readyApp(changes ...func(*slipwayv1alpha1.WebApp)) *slipwayv1alpha1.WebApp 
 	return app
 }
 
-func condition(conditionType string, status bool, reason, message string) metav1.Condition {
-	c := metav1.Condition{Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: message, LastTransitionTime: ago(10 * time.Minute)}
+func Condition(conditionType string, status bool, reason, message string) metav1.Condition {
+	c := metav1.Condition{Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: message, LastTransitionTime: Ago(10 * time.Minute)}
 	if status {
 		c.Status = metav1.ConditionTrue
 	}
 	return c
 }
 
-// unready makes a WebApp degraded for a reason.
-func unready(reason, message string) func(*slipwayv1alpha1.WebApp) {
+// Unready makes a WebApp degraded for a reason.
+func Unready(reason, message string) func(*slipwayv1alpha1.WebApp) {
 	return func(app *slipwayv1alpha1.WebApp) {
 		app.Status.ReadyReplicas, app.Status.Summary.Replicas, app.Status.Summary.Reason = 1, "1/2", reason
-		setCondition(app, condition(slipwayv1alpha1.ConditionReady, false, reason, message))
-		setCondition(app, condition(slipwayv1alpha1.ConditionDegraded, true, reason, message))
+		SetCondition(app, Condition(slipwayv1alpha1.ConditionReady, false, reason, message))
+		SetCondition(app, Condition(slipwayv1alpha1.ConditionDegraded, true, reason, message))
 	}
 }
 
-// rolledBack makes a WebApp run the last good revision instead of its spec.
-func rolledBack(app *slipwayv1alpha1.WebApp) {
+// RolledBack makes a WebApp run the last good revision instead of its spec.
+func RolledBack(app *slipwayv1alpha1.WebApp) {
 	message := `revision "shop-77aa00ee11" failed and revision "shop-3f0c9a1b2c" replaces it until the spec or its configuration asks for something else: pod "shop-6d5f-x" container "app" ended with exit code 1: no database`
 	app.Spec.Image = "registry.example.com/shop:1.5.0"
 	app.Status.Rollback = &slipwayv1alpha1.RollbackStatus{
 		FromRevision: "shop-77aa00ee11", ToRevision: "shop-3f0c9a1b2c", Reason: "CrashLoopBackOff",
 		Message: `pod "shop-6d5f-x" container "app" ended with exit code 1: no database`,
 	}
-	unready(slipwayv1alpha1.ReasonRolledBack, message)(app)
+	Unready(slipwayv1alpha1.ReasonRolledBack, message)(app)
 	app.Status.Summary.Replicas = "2/2"
-	setCondition(app, condition(slipwayv1alpha1.ConditionStalled, true, slipwayv1alpha1.ReasonRolledBack, message))
-	setCondition(app, condition(slipwayv1alpha1.ConditionRolledBack, true, "CrashLoopBackOff", message))
+	SetCondition(app, Condition(slipwayv1alpha1.ConditionStalled, true, slipwayv1alpha1.ReasonRolledBack, message))
+	SetCondition(app, Condition(slipwayv1alpha1.ConditionRolledBack, true, "CrashLoopBackOff", message))
 }
 
-func setCondition(app *slipwayv1alpha1.WebApp, c metav1.Condition) {
+func SetCondition(app *slipwayv1alpha1.WebApp, c metav1.Condition) {
 	for i := range app.Status.Conditions {
 		if app.Status.Conditions[i].Type == c.Type {
 			app.Status.Conditions[i] = c
@@ -85,23 +85,23 @@ func setCondition(app *slipwayv1alpha1.WebApp, c metav1.Condition) {
 	app.Status.Conditions = append(app.Status.Conditions, c)
 }
 
-func ownedBy(app *slipwayv1alpha1.WebApp) []metav1.OwnerReference {
+func OwnedBy(app *slipwayv1alpha1.WebApp) []metav1.OwnerReference {
 	return []metav1.OwnerReference{*metav1.NewControllerRef(app, slipwayv1alpha1.SchemeGroupVersion.WithKind(desired.Kind))}
 }
 
-func controlledBy(kind, name string, uid types.UID) []metav1.OwnerReference {
+func ControlledBy(kind, name string, uid types.UID) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: name, UID: uid, Controller: new(true)}}
 }
 
-func ended(code int32, message string) *corev1.ContainerStateTerminated {
+func Ended(code int32, message string) *corev1.ContainerStateTerminated {
 	return &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error", Message: message}
 }
 
-func crashing(running bool) corev1.PodStatus {
+func Crashing(running bool) corev1.PodStatus {
 	status := corev1.ContainerStatus{
 		Name: "app", RestartCount: 4,
 		State:                corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
-		LastTerminationState: corev1.ContainerState{Terminated: ended(1, "cannot reach the database")},
+		LastTerminationState: corev1.ContainerState{Terminated: Ended(1, "cannot reach the database")},
 	}
 	if running {
 		status.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
@@ -109,7 +109,7 @@ func crashing(running bool) corev1.PodStatus {
 	return corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{status}}
 }
 
-func waiting(reason, message string) corev1.PodStatus {
+func Waiting(reason, message string) corev1.PodStatus {
 	return corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
 		Name: "app", Image: "registry.example.com/shop:1.5.0",
 		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}},

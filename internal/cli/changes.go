@@ -32,30 +32,30 @@ const changesExample = `  # What changed in the last hour?
   # What changed of one kind in a namespace?
   kubectl slipway changes --kind certificates.cert-manager.io -n shop`
 
-type changesOptions struct {
-	*program
+type ChangesOptions struct {
+	*Program
 	monitorFlags
-	output             format
-	since, actor, kind string
-	diff               bool
-	limit              int
+	Output             Format
+	Since, actor, kind string
+	Diff               bool
+	Limit              int
 }
 
-func newChangesCommand(p *program) *cobra.Command {
-	o := &changesOptions{program: p, output: formatTable}
+func NewChangesCommand(p *Program) *cobra.Command {
+	o := &ChangesOptions{Program: p, Output: FormatTable}
 	cmd := &cobra.Command{
-		Use: "changes", Short: "Show what changed, as the monitor has recorded it", Long: changesLong, Example: changesExample, Args: noArguments,
+		Use: "changes", Short: "Show what changed, as the monitor has recorded it", Long: changesLong, Example: changesExample, Args: NoArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return o.changes(cmd.Context()) },
 	}
-	o.output.addFlag(cmd)
-	o.addFlags(cmd)
-	cmd.Flags().StringVar(&o.since, "since", "1h", "how far back: 30m, 12h, 7d, or a time such as 2026-11-25T14:00:00Z")
+	o.Output.AddFlag(cmd)
+	o.AddFlags(cmd)
+	cmd.Flags().StringVar(&o.Since, "since", "1h", "how far back: 30m, 12h, 7d, or a time such as 2026-11-25T14:00:00Z")
 	cmd.Flags().StringVar(&o.actor, "actor", "", "only changes of this user or field manager")
 	cmd.Flags().StringVar(&o.kind, "kind", "", "only changes of this kind")
-	mustComplete(cmd, "kind", p.completeKinds)
-	cmd.Flags().BoolVar(&o.diff, "diff", false, "show the fields that changed")
-	cmd.Flags().IntVar(&o.limit, "limit", 200, "how many changes to show: the newest")
+	MustComplete(cmd, "kind", p.CompleteKinds)
+	cmd.Flags().BoolVar(&o.Diff, "diff", false, "show the fields that changed")
+	cmd.Flags().IntVar(&o.Limit, "limit", 200, "how many changes to show: the newest")
 	return cmd
 }
 
@@ -75,20 +75,20 @@ func sinceParam(text string) (string, error) {
 	if _, err := time.Parse(time.RFC3339, text); err == nil {
 		return text, nil
 	}
-	return "", usageErrorf("--since is how long ago, such as 30m, 12h or 7d, or a time such as 2026-11-25T14:00:00Z")
+	return "", UsageErrorf("--since is how long ago, such as 30m, 12h or 7d, or a time such as 2026-11-25T14:00:00Z")
 }
 
-func (o *changesOptions) changes(ctx context.Context) error {
-	since, err := sinceParam(o.since)
+func (o *ChangesOptions) changes(ctx context.Context) error {
+	since, err := sinceParam(o.Since)
 	if err != nil {
 		return err
 	}
-	if o.limit < 1 || o.limit > maxFetched {
-		return usageErrorf("--limit is from 1 to %d", maxFetched)
+	if o.Limit < 1 || o.Limit > maxFetched {
+		return UsageErrorf("--limit is from 1 to %d", maxFetched)
 	}
-	params := url.Values{"since": {since}, "actor": {o.actor}, "namespace": {explicitNamespace(o.program)}, "fields": {strconv.FormatBool(o.diff || o.output != formatTable)}}
+	params := url.Values{"since": {since}, "actor": {o.actor}, "namespace": {explicitNamespace(o.Program)}, "fields": {strconv.FormatBool(o.Diff || o.Output != FormatTable)}}
 	if o.kind != "" {
-		name, namespaced, err := o.resourceName(o.kind)
+		name, namespaced, err := o.ResourceName(o.kind)
 		if err != nil {
 			return err
 		}
@@ -102,16 +102,16 @@ func (o *changesOptions) changes(ctx context.Context) error {
 
 // explicitNamespace is the namespace that was named on the command line. That of the kubeconfig is not meant: changes are looked
 // for where they are.
-func explicitNamespace(p *program) string {
-	if p.flags.Namespace == nil {
+func explicitNamespace(p *Program) string {
+	if p.Flags.Namespace == nil {
 		return ""
 	}
-	return *p.flags.Namespace
+	return *p.Flags.Namespace
 }
 
 // fetch reads changes page by page, and shows them, the oldest first.
-func (o *changesOptions) fetch(ctx context.Context, endpoint string, params url.Values) error {
-	monitor, err := newMonitorClient(ctx, o.program, &o.monitorFlags)
+func (o *ChangesOptions) fetch(ctx context.Context, endpoint string, params url.Values) error {
+	monitor, err := newMonitorClient(ctx, o.Program, &o.monitorFlags)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (o *changesOptions) fetch(ctx context.Context, endpoint string, params url.
 	}
 	all := &api.Changes{}
 	for {
-		params.Set("limit", strconv.Itoa(min(o.limit-len(all.Changes), 500)))
+		params.Set("limit", strconv.Itoa(min(o.Limit-len(all.Changes), 500)))
 		page := &api.Changes{}
 		if err := monitor.ask(ctx, endpoint, params, page); err != nil {
 			return err
@@ -131,28 +131,28 @@ func (o *changesOptions) fetch(ctx context.Context, endpoint string, params url.
 		all.View, all.Next = page.View, page.Next
 		all.Changes = append(all.Changes, page.Changes...)
 		all.Incomplete = append(all.Incomplete, page.Incomplete...)
-		if page.Next == "" || len(all.Changes) >= o.limit {
+		if page.Next == "" || len(all.Changes) >= o.Limit {
 			break
 		}
 		params.Set("cursor", page.Next)
 	}
-	if o.output != formatTable {
-		return o.output.print(o.Streams.Out, all)
+	if o.Output != FormatTable {
+		return o.Output.Print(o.Streams.Out, all)
 	}
 	return o.printChanges(all, params.Get("namespace"))
 }
 
-func (o *changesOptions) printChanges(all *api.Changes, namespace string) error {
-	printer := painter{colours: o.Colour}
+func (o *ChangesOptions) printChanges(all *api.Changes, namespace string) error {
+	printer := Painter{Colours: o.Colour}
 	lines := &strings.Builder{}
 	for i := len(all.Changes) - 1; i >= 0; i-- {
 		r := &all.Changes[i].Record
-		fmt.Fprintf(lines, "%s %s\n", printer.colour(faint, r.Time.Local().Format(time.DateTime)), changeTitle(printer, r))
-		if o.diff {
-			printer.fields(lines, r.Fields)
+		fmt.Fprintf(lines, "%s %s\n", printer.Colour(Faint, r.Time.Local().Format(time.DateTime)), changeTitle(printer, r))
+		if o.Diff {
+			printer.Fields(lines, r.Fields)
 		}
 		if r.Reason != "" {
-			fmt.Fprintf(lines, "  note: %s\n", printable(r.Reason))
+			fmt.Fprintf(lines, "  note: %s\n", Printable(r.Reason))
 		}
 	}
 	if len(all.Changes) == 0 {
@@ -161,24 +161,24 @@ func (o *changesOptions) printChanges(all *api.Changes, namespace string) error 
 	if _, err := io.WriteString(o.Streams.Out, lines.String()); err != nil {
 		return err
 	}
-	return printView(o.program, &all.View, all.Next != "", all.Incomplete)
+	return printView(o.Program, &all.View, all.Next != "", all.Incomplete)
 }
 
-func changeTitle(printer painter, r *change.Record) string {
+func changeTitle(printer Painter, r *change.Record) string {
 	if r.Type == change.Gap {
-		return printer.colour(yellow, "Gap") + " " + printable(r.Kind.GroupResource().String()) + ": changes since " + r.Since.Local().Format(time.DateTime) + " may be missing"
+		return printer.Colour(Yellow, "Gap") + " " + Printable(r.Kind.GroupResource().String()) + ": changes since " + r.Since.Local().Format(time.DateTime) + " may be missing"
 	}
-	return printer.title(r)
+	return printer.Title(r)
 }
 
 // printView says, beside the output, what of an answer is missing or late.
-func printView(p *program, view *api.View, more bool, incomplete []string) error {
+func printView(p *Program, view *api.View, more bool, incomplete []string) error {
 	out := &strings.Builder{}
 	if more {
 		fmt.Fprintln(out, "There are more: use --limit, or a shorter --since.")
 	}
 	for _, one := range incomplete {
-		fmt.Fprintf(out, "Not complete: %s\n", printable(one))
+		fmt.Fprintf(out, "Not complete: %s\n", Printable(one))
 	}
 	switch {
 	case view.Lag < 0:
@@ -187,7 +187,7 @@ func printView(p *program, view *api.View, more bool, incomplete []string) error
 		fmt.Fprintf(out, "The monitor is up to %s late.\n", time.Duration(view.Lag*float64(time.Second)).Round(time.Second))
 	}
 	for _, one := range view.Uncovered {
-		fmt.Fprintf(out, "Not covered: %s is %s: %s\n", printable(one.Kind), printable(one.State), printable(one.Reason))
+		fmt.Fprintf(out, "Not covered: %s is %s: %s\n", Printable(one.Kind), Printable(one.State), Printable(one.Reason))
 	}
 	if n := view.UncoveredCount - len(view.Uncovered); n > 0 {
 		fmt.Fprintf(out, "Not covered: %s\n", text.Count(int64(n), "more kind"))
@@ -196,26 +196,26 @@ func printView(p *program, view *api.View, more bool, incomplete []string) error
 	return err
 }
 
-// objectHistory shows the changes of one object. It is not asked for in the cluster: it may be gone.
-func (o *changesOptions) objectHistory(ctx context.Context, argument string) error {
-	since, err := sinceParam(o.since)
+// ObjectHistory shows the changes of one object. It is not asked for in the cluster: it may be gone.
+func (o *ChangesOptions) ObjectHistory(ctx context.Context, argument string) error {
+	since, err := sinceParam(o.Since)
 	if err != nil {
 		return err
 	}
-	if o.limit < 1 || o.limit > maxFetched {
-		return usageErrorf("--limit is from 1 to %d", maxFetched)
+	if o.Limit < 1 || o.Limit > maxFetched {
+		return UsageErrorf("--limit is from 1 to %d", maxFetched)
 	}
 	kind, name, found := strings.Cut(argument, "/")
 	if !found {
-		kind, name = webAppKind.singular(), argument
+		kind, name = WebAppKind.Singular(), argument
 	}
-	resource, namespaced, err := o.resourceName(kind)
+	resource, namespaced, err := o.ResourceName(kind)
 	if err != nil {
 		return err
 	}
-	params := url.Values{"kind": {resource}, "name": {name}, "since": {since}, "fields": {strconv.FormatBool(o.diff || o.output != formatTable)}}
+	params := url.Values{"kind": {resource}, "name": {name}, "since": {since}, "fields": {strconv.FormatBool(o.Diff || o.Output != FormatTable)}}
 	if namespaced {
-		namespace, _, err := o.flags.ToRawKubeConfigLoader().Namespace()
+		namespace, _, err := o.Flags.ToRawKubeConfigLoader().Namespace()
 		if err != nil {
 			return fmt.Errorf("find the namespace: %w", err)
 		}

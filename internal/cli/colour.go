@@ -17,38 +17,38 @@ const (
 
 // The colours of a terminal.
 const (
-	red    = "\x1b[31m"
-	green  = "\x1b[32m"
-	yellow = "\x1b[33m"
-	faint  = "\x1b[2m"
+	Red    = "\x1b[31m"
+	Green  = "\x1b[32m"
+	Yellow = "\x1b[33m"
+	Faint  = "\x1b[2m"
 	bold   = "\x1b[1m"
 	plain  = "\x1b[0m"
 )
 
-// painter says what changed in words, with colours where they are wanted.
-type painter struct {
-	colours bool
+// Painter says what changed in words, with colours where they are wanted.
+type Painter struct {
+	Colours bool
 }
 
-// colour puts a text in a colour.
-func (p painter) colour(code, text string) string {
-	if !p.colours {
+// Colour puts a text in a colour.
+func (p Painter) Colour(code, text string) string {
+	if !p.Colours {
 		return text
 	}
 	return code + text + plain
 }
 
-// title says in a line what happened to which object, and who did it.
-func (p painter) title(r *change.Record) string {
-	codes := map[change.Type]string{change.Created: green, change.Updated: yellow, change.Deleted: red}
-	title := p.colour(codes[r.Type], string(r.Type)) + " " + p.colour(bold, objectRef(r.Kind.Kind, r.Name))
+// Title says in a line what happened to which object, and who did it.
+func (p Painter) Title(r *change.Record) string {
+	codes := map[change.Type]string{change.Created: Green, change.Updated: Yellow, change.Deleted: Red}
+	title := p.Colour(codes[r.Type], string(r.Type)) + " " + p.Colour(bold, ObjectRef(r.Kind.Kind, r.Name))
 	if r.Namespace != "" {
-		title += " in " + printable(r.Namespace)
+		title += " in " + Printable(r.Namespace)
 	}
 	if r.Actor.Name != "" {
-		by := " by " + printable(r.Actor.Name)
+		by := " by " + Printable(r.Actor.Name)
 		if r.Actor.Subresource != "" {
-			by += " (" + printable(r.Actor.Subresource) + ")"
+			by += " (" + Printable(r.Actor.Subresource) + ")"
 		}
 		title += by
 	}
@@ -61,8 +61,8 @@ func (p painter) title(r *change.Record) string {
 	return title
 }
 
-// fields prints fields, each on a line.
-func (p painter) fields(lines io.Writer, fields []change.Field) {
+// Fields prints fields, each on a line.
+func (p Painter) Fields(lines io.Writer, fields []change.Field) {
 	for i, field := range fields {
 		if i == maxFields {
 			fmt.Fprintf(lines, "  ... and %s\n", text.Count(int64(len(fields)-i), "more field"))
@@ -72,15 +72,15 @@ func (p painter) fields(lines io.Writer, fields []change.Field) {
 	}
 }
 
-func (p painter) field(f change.Field) string {
-	path := printable(f.Path)
+func (p Painter) field(f change.Field) string {
+	path := Printable(f.Path)
 	switch f.Op {
 	case change.Added:
-		return p.colour(green, "+ "+path+": "+changedValue(f.New))
+		return p.Colour(Green, "+ "+path+": "+changedValue(f.New))
 	case change.Removed:
-		return p.colour(red, "- "+path+": "+changedValue(f.Old))
+		return p.Colour(Red, "- "+path+": "+changedValue(f.Old))
 	default:
-		return p.colour(yellow, "~ "+path+": ") + p.colour(red, changedValue(f.Old)) + " -> " + p.colour(green, changedValue(f.New))
+		return p.Colour(Yellow, "~ "+path+": ") + p.Colour(Red, changedValue(f.Old)) + " -> " + p.Colour(Green, changedValue(f.New))
 	}
 }
 
@@ -93,5 +93,5 @@ func changedValue(value json.RawMessage) string {
 	if json.Unmarshal(value, &word) == nil && change.IsRedacted(word) {
 		return "(hidden)"
 	}
-	return text.Cut(printable(string(value)), maxValue)
+	return text.Cut(Printable(string(value)), maxValue)
 }

@@ -11,7 +11,7 @@ import (
 // TestOneMoreFieldIsNoPlural looks at a line that counts what may be one.
 func TestOneMoreFieldIsNoPlural(t *testing.T) {
 	out := &bytes.Buffer{}
-	painter{}.fields(out, make([]change.Field, maxFields+1))
+	Painter{}.Fields(out, make([]change.Field, maxFields+1))
 	if !strings.Contains(out.String(), "... and 1 more field\n") {
 		t.Error(out)
 	}

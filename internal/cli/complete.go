@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// completeOf offers the names of the namespace's objects of one kind, for a command that takes no other: NAME or KIND/NAME.
-func (p *program) completeOf(kind *ourKind) cobra.CompletionFunc {
+// CompleteOf offers the names of the namespace's objects of one kind, for a command that takes no other: NAME or KIND/NAME.
+func (p *Program) CompleteOf(kind *OurKind) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		word, _, found := strings.Cut(typed, "/")
 		if len(args) > 0 || found && !kind.isNamed(word) {
@@ -21,9 +21,9 @@ func (p *program) completeOf(kind *ourKind) cobra.CompletionFunc {
 	}
 }
 
-// completeObjects offers objects of every kind: the kinds first, and then the names of that kind. bare tells that a name alone
+// CompleteObjects offers objects of every kind: the kinds first, and then the names of that kind. bare tells that a name alone
 // is a WebApp, so that these are offered, too.
-func (p *program) completeObjects(bare bool) cobra.CompletionFunc {
+func (p *Program) CompleteObjects(bare bool) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -36,15 +36,15 @@ func (p *program) completeObjects(bare bool) cobra.CompletionFunc {
 			directive |= cobra.ShellCompDirectiveNoSpace // A name follows.
 		}
 		if bare {
-			names, _ := p.offerNames(cmd.Context(), webAppKind.info(), "", typed)
+			names, _ := p.offerNames(cmd.Context(), WebAppKind.info(), "", typed)
 			offers = append(names, offers...)
 		}
 		return offers, directive | cobra.ShellCompDirectiveKeepOrder
 	}
 }
 
-// completeWatch offers kinds, and then names: KIND NAME or KIND/NAME.
-func (p *program) completeWatch(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+// CompleteWatch offers kinds, and then names: KIND NAME or KIND/NAME.
+func (p *Program) CompleteWatch(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	word, _, found := strings.Cut(typed, "/")
 	switch {
 	case len(args) == 0 && found:
@@ -58,8 +58,8 @@ func (p *program) completeWatch(cmd *cobra.Command, args []string, typed string)
 	}
 }
 
-// completeKinds offers kinds, for a flag.
-func (p *program) completeKinds(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+// CompleteKinds offers kinds, for a flag.
+func (p *Program) CompleteKinds(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	return p.offerKinds(typed, "")
 }
 
@@ -68,12 +68,12 @@ func prefixOf(typed string) string { return typed[:strings.Index(typed, "/")+1] 
 
 // offerKinds offers the kinds of the cluster whose name begins with what was typed: ours by their short singular, and all others
 // as kubectl does, with their group. end is what follows the kind.
-func (p *program) offerKinds(typed, end string) ([]string, cobra.ShellCompDirective) {
-	clients, err := p.anyClients()
+func (p *Program) offerKinds(typed, end string) ([]string, cobra.ShellCompDirective) {
+	clients, err := p.AnyClients()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	kinds, _, err := clients.kinds()
+	kinds, _, err := clients.Kinds()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
@@ -81,7 +81,7 @@ func (p *program) offerKinds(typed, end string) ([]string, cobra.ShellCompDirect
 	for _, kind := range kinds {
 		name := kind.GroupResource().String()
 		if own := ourKindNamed(name); own != nil {
-			ours = append(ours, own.singular()+end)
+			ours = append(ours, own.Singular()+end)
 		} else {
 			others = append(others, name+end)
 		}
@@ -92,28 +92,28 @@ func (p *program) offerKinds(typed, end string) ([]string, cobra.ShellCompDirect
 }
 
 // offerNamesOf offers the names of the objects of the kind that a word names.
-func (p *program) offerNamesOf(ctx context.Context, word, prefix, typed string) ([]string, cobra.ShellCompDirective) {
+func (p *Program) offerNamesOf(ctx context.Context, word, prefix, typed string) ([]string, cobra.ShellCompDirective) {
 	if ours := ourKindNamed(word); ours != nil {
 		return p.offerNames(ctx, ours.info(), prefix, typed)
 	}
-	clients, err := p.anyClients()
+	clients, err := p.AnyClients()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	mapping, err := clients.mapping(word)
+	mapping, err := clients.Mapping(word)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	return p.offerNames(ctx, infoOf(mapping), prefix, typed)
+	return p.offerNames(ctx, InfoOf(mapping), prefix, typed)
 }
 
 // offerNames offers the names of objects of a kind, in the namespace if they are in one.
-func (p *program) offerNames(ctx context.Context, kind kindInfo, prefix, typed string) ([]string, cobra.ShellCompDirective) {
-	clients, err := p.clients()
+func (p *Program) offerNames(ctx context.Context, kind KindInfo, prefix, typed string) ([]string, cobra.ShellCompDirective) {
+	clients, err := p.Clients()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	config, err := p.flags.ToRESTConfig()
+	config, err := p.Flags.ToRESTConfig()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
@@ -123,16 +123,16 @@ func (p *program) offerNames(ctx context.Context, kind kindInfo, prefix, typed s
 	}
 	client := metadata.ResourceInterface(all.Resource(kind.GroupVersionResource))
 	if kind.Namespaced {
-		client = all.Resource(kind.GroupVersionResource).Namespace(clients.namespace)
+		client = all.Resource(kind.GroupVersionResource).Namespace(clients.Namespace)
 	}
-	list, err := client.List(ctx, metav1.ListOptions{Limit: pageSize})
+	list, err := client.List(ctx, metav1.ListOptions{Limit: PageSize})
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
 	var names []string
 	for i := range list.Items {
 		// A name of some kinds may hold any character.
-		if name := list.Items[i].Name; printable(name) == name {
+		if name := list.Items[i].Name; Printable(name) == name {
 			names = append(names, prefix+name)
 		}
 	}

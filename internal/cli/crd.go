@@ -10,14 +10,14 @@ import (
 	"github.com/slipway-dev/slipway/internal/monitor/crdcheck"
 )
 
-// exitBreaks is the exit code of a check that found something that breaks.
-const exitBreaks = 2
+// ExitBreaks is the exit code of a check that found something that breaks.
+const ExitBreaks = 2
 
-func newCRDCommand(p *program) *cobra.Command {
+func NewCRDCommand(p *Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "crd",
 		Short: "Say what a changed CustomResourceDefinition breaks",
-		Args:  noArguments,
+		Args:  NoArguments,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newCRDCheckCommand(p))
@@ -43,14 +43,14 @@ const crdCheckExample = `  # What does the new release of an operator break?
   kubectl slipway crd check new.yaml --against old.yaml`
 
 type crdCheckOptions struct {
-	*program
-	output      format
+	*Program
+	output      Format
 	against     string
 	noInstances bool
 }
 
-func newCRDCheckCommand(p *program) *cobra.Command {
-	o := &crdCheckOptions{program: p, output: formatTable}
+func newCRDCheckCommand(p *Program) *cobra.Command {
+	o := &crdCheckOptions{Program: p, output: FormatTable}
 	cmd := &cobra.Command{
 		Use:     "check FILE...",
 		Short:   "Say what breaks when CustomResourceDefinitions are applied",
@@ -58,13 +58,13 @@ func newCRDCheckCommand(p *program) *cobra.Command {
 		Example: crdCheckExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usageErrorf("name a file with CustomResourceDefinitions, or - for the standard input")
+				return UsageErrorf("name a file with CustomResourceDefinitions, or - for the standard input")
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
-	o.output.addFlag(cmd)
+	o.output.AddFlag(cmd)
 	cmd.Flags().StringVar(&o.against, "against", "", "compare with the definitions in this file, without a cluster")
 	cmd.Flags().BoolVar(&o.noInstances, "no-instances", false, "do not check the objects in the cluster")
 	return cmd
@@ -83,7 +83,7 @@ func (o *crdCheckOptions) run(ctx context.Context, files []string) error {
 	for _, after := range definitions {
 		report, err := o.check(ctx, source, after)
 		if ctx.Err() != nil {
-			return &exitError{code: exitInterrupted}
+			return &ExitError{Code: ExitInterrupted}
 		}
 		if err != nil {
 			return err
@@ -152,7 +152,7 @@ func crdOutcome(reports []crdReport) error {
 	incomplete := false
 	for _, report := range reports {
 		if report.Breaks {
-			return &exitError{code: exitBreaks}
+			return &ExitError{Code: ExitBreaks}
 		}
 		incomplete = incomplete || report.Objects != nil && (report.Objects.NotChecked != "" || report.Objects.Unknown > 0)
 	}

@@ -23,18 +23,18 @@ func TestCRDCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	definitions := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	paths := files(t, widgetsBefore, widgetsAfter)
+	paths := Files(t, WidgetsBefore, WidgetsAfter)
 	f.expect(0, []string{"widgets.example.com: new\n"}, "crd", "check", paths[0])
 
 	before := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(widgetsBefore), before); err != nil {
+	if err := yaml.Unmarshal([]byte(WidgetsBefore), before); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := definitions.Create(t.Context(), before, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = definitions.Delete(f.Context(), "widgets.example.com", metav1.DeleteOptions{}) })
-	widgets := client.Resource(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}).Namespace(f.namespace)
+	widgets := client.Resource(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}).Namespace(f.Namespace)
 	environment.Eventually(t, func() error {
 		_, err := widgets.List(t.Context(), metav1.ListOptions{})
 		return err
@@ -48,13 +48,13 @@ func TestCRDCheck(t *testing.T) {
 		}
 	}
 	f.expect(0, []string{"widgets.example.com: nothing changed; 2 objects checked: all fine\n"}, "crd", "check", paths[0])
-	f.expect(exitBreaks, []string{
-		"2 objects checked: 1 cannot be edited in places, 1 loses fields", f.namespace + "/slow   v1        BreaksOnEdit   .spec.mode   an edit is refused",
+	f.expect(ExitBreaks, []string{
+		"2 objects checked: 1 cannot be edited in places, 1 loses fields", f.Namespace + "/slow   v1        BreaksOnEdit   .spec.mode   an edit is refused",
 		".spec.old    is removed",
 	}, "crd", "check", paths[1])
 
 	after := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(widgetsAfter), after); err != nil {
+	if err := yaml.Unmarshal([]byte(WidgetsAfter), after); err != nil {
 		t.Fatal(err)
 	}
 	environment.Eventually(t, func() error {
@@ -76,5 +76,5 @@ func TestCRDCheck(t *testing.T) {
 		}
 		return nil
 	})
-	f.expect(exitBreaks, []string{"nothing changed; 2 objects checked: 1 cannot be edited in places\n"}, "crd", "check", paths[1])
+	f.expect(ExitBreaks, []string{"nothing changed; 2 objects checked: 1 cannot be edited in places\n"}, "crd", "check", paths[1])
 }

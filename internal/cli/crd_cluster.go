@@ -32,7 +32,7 @@ type clusterSource struct {
 }
 
 func (o *crdCheckOptions) cluster() (crdSource, error) {
-	config, err := o.flags.ToRESTConfig()
+	config, err := o.Flags.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("find the cluster: %w", err)
 	}
@@ -42,7 +42,7 @@ func (o *crdCheckOptions) cluster() (crdSource, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the cluster: %w", err)
 	}
-	return &clusterSource{client: client, namespace: *o.flags.Namespace}, nil
+	return &clusterSource{client: client, namespace: *o.Flags.Namespace}, nil
 }
 
 func (s *clusterSource) definition(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
@@ -171,7 +171,7 @@ func (s *clusterSource) pass(
 	if crd.Spec.Scope == apiextensionsv1.NamespaceScoped && s.namespace != "" {
 		client = s.client.Resource(resource).Namespace(s.namespace)
 	}
-	options := metav1.ListOptions{Limit: pageSize}
+	options := metav1.ListOptions{Limit: PageSize}
 	for {
 		page, err := client.List(ctx, options)
 		if next := continuation(err); next != "" && next != options.Continue {

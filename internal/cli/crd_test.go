@@ -21,12 +21,12 @@ import (
 	"github.com/slipway-dev/slipway/internal/monitor/crdcheck"
 )
 
-func addCRD(p *program, root *cobra.Command) { root.AddCommand(newCRDCommand(p)) }
+func addCRD(p *Program, root *cobra.Command) { root.AddCommand(NewCRDCommand(p)) }
 
 func TestCRDCheckAgainstAFile(t *testing.T) {
 	other := "kind: ConfigMap\napiVersion: v1\nmetadata: {name: x}\n---\n"
-	paths := files(t, other+widgetsAfter, widgetsBefore, strings.ReplaceAll(widgetsBefore, "widget", "gadget"), "kind: ConfigMap\napiVersion: v1\n",
-		strings.Replace(widgetsBefore, "extensions.k8s.io/v1", "extensions.k8s.io/v1beta1", 1), "{", "kind: List\napiVersion: v1\nitems: ["+asJSON(t, widgetsAfter)+"]\n")
+	paths := Files(t, other+WidgetsAfter, WidgetsBefore, strings.ReplaceAll(WidgetsBefore, "widget", "gadget"), "kind: ConfigMap\napiVersion: v1\n",
+		strings.Replace(WidgetsBefore, "extensions.k8s.io/v1", "extensions.k8s.io/v1beta1", 1), "{", "kind: List\napiVersion: v1\nitems: ["+asJSON(t, WidgetsAfter)+"]\n")
 	after, before, gadgets := paths[0], paths[1], paths[2]
 	for name, test := range map[string]struct {
 		args   []string
@@ -36,15 +36,15 @@ func TestCRDCheckAgainstAFile(t *testing.T) {
 	}{
 		"something breaks": {
 			[]string{after, "--against", before},
-			exitBreaks,
+			ExitBreaks,
 			[]string{"widgets.example.com: 3 breaking, 0 risky, 1 other change\n", "Breaking   v1        .spec.mode      EnumRestricted   not allowed any more"},
 			"",
 		},
 		"nothing changes":         {[]string{before, "--against", before}, 0, []string{"widgets.example.com: nothing changed\n"}, ""},
 		"a new one":               {[]string{gadgets, "--against", before}, 0, []string{"gadgets.example.com: new\n"}, ""},
-		"several files":           {[]string{gadgets, after, "--against", before}, exitBreaks, []string{"gadgets.example.com: new\n\nwidgets.example.com: "}, ""},
-		"a list":                  {[]string{paths[6], "--against", before}, exitBreaks, []string{"widgets.example.com: 3 breaking"}, ""},
-		"JSON":                    {[]string{after, "--against", before, "-o", "json"}, exitBreaks, []string{`"breaks": true,`, `"code": "EnumRestricted"`}, ""},
+		"several files":           {[]string{gadgets, after, "--against", before}, ExitBreaks, []string{"gadgets.example.com: new\n\nwidgets.example.com: "}, ""},
+		"a list":                  {[]string{paths[6], "--against", before}, ExitBreaks, []string{"widgets.example.com: 3 breaking"}, ""},
+		"JSON":                    {[]string{after, "--against", before, "-o", "json"}, ExitBreaks, []string{`"breaks": true,`, `"code": "EnumRestricted"`}, ""},
 		"no definition in a file": {[]string{paths[3], "--against", before}, 1, nil, "has no CustomResourceDefinition"},
 		"an old version":          {[]string{paths[4], "--against", before}, 1, nil, "document 1: apiextensions.k8s.io/v1beta1 of CustomResourceDefinition is not served"},
 		"no YAML":                 {[]string{paths[5], "--against", before}, 1, nil, "5.yaml: document 1: "},
@@ -53,7 +53,7 @@ func TestCRDCheckAgainstAFile(t *testing.T) {
 		"no file":                 {nil, 1, nil, "error: name a file with CustomResourceDefinitions, or - for the standard input\nSee 'kubectl slipway crd check --help'"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			code, stdout, stderr := offline(t, addCRD, append([]string{"crd", "check"}, test.args...)...)
+			code, stdout, stderr := Offline(t, addCRD, append([]string{"crd", "check"}, test.args...)...)
 			if code != test.code || !strings.Contains(stderr, test.stderr) {
 				t.Errorf("exit code %d, stderr %q; want %d, %q\n%s", code, stderr, test.code, test.stderr, stdout)
 			}
@@ -80,9 +80,9 @@ func asJSON(t *testing.T, text string) string {
 }
 
 func TestCRDCheckOfTheStandardInput(t *testing.T) {
-	before := files(t, widgetsBefore)[0]
-	code, stdout, stderr := offlineReading(t, strings.NewReader(widgetsAfter), addCRD, "crd", "check", "-", "--against", before)
-	if code != exitBreaks || !strings.Contains(stdout, "widgets.example.com: 3 breaking") {
+	before := Files(t, WidgetsBefore)[0]
+	code, stdout, stderr := OfflineReading(t, strings.NewReader(WidgetsAfter), addCRD, "crd", "check", "-", "--against", before)
+	if code != ExitBreaks || !strings.Contains(stdout, "widgets.example.com: 3 breaking") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 }
@@ -100,7 +100,7 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	switch r.URL.Path {
 	case "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com":
-		fmt.Fprint(w, asJSON(c.t, widgetsBefore))
+		fmt.Fprint(w, asJSON(c.t, WidgetsBefore))
 	case "/apis/example.com/v1/widgets", "/apis/example.com/v1/namespaces/shop/widgets":
 		c.list(w, r)
 	default:
@@ -149,7 +149,7 @@ func widgetJSON(name, spec string) string {
 }
 
 func TestCRDCheckAgainstACluster(t *testing.T) {
-	after := files(t, widgetsAfter)[0]
+	after := Files(t, WidgetsAfter)[0]
 	pages := [][]string{
 		{widgetJSON("good", `{"mode":"fast"}`), widgetJSON("slow", `{"mode":"slow","old":"x"}`)},
 		{widgetJSON("thirteen", `{"size":13}`), widgetJSON("odd\x1b[2J", `{"mode":"\u001b]0;title"}`)},
@@ -157,15 +157,15 @@ func TestCRDCheckAgainstACluster(t *testing.T) {
 	run := func(c *cluster, args ...string) (int, string, string) {
 		server := httptest.NewServer(c)
 		defer server.Close()
-		return offline(t, addCRD, append([]string{"crd", "check", after, "--kubeconfig", "/dev/null", "--server", server.URL}, args...)...)
+		return Offline(t, addCRD, append([]string{"crd", "check", after, "--kubeconfig", "/dev/null", "--server", server.URL}, args...)...)
 	}
 
 	c := &cluster{t: t, pages: pages, expired: true}
 	code, stdout, stderr := run(c)
-	if code != exitBreaks || stderr != "" {
+	if code != ExitBreaks || stderr != "" {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
-	checkGolden(t, "crd/cluster.txt", func(out *bytes.Buffer) error { _, err := out.WriteString(stdout); return err })
+	Golden(t, "crd/cluster.txt", func(out *bytes.Buffer) error { _, err := out.WriteString(stdout); return err })
 	want := []string{
 		"/apis/example.com/v1/widgets?limit=500", "/apis/example.com/v1/widgets?continue=page-1&limit=500",
 		"/apis/example.com/v1/widgets?continue=page-1-again&limit=500",
@@ -176,18 +176,18 @@ func TestCRDCheckAgainstACluster(t *testing.T) {
 
 	c = &cluster{t: t, pages: pages}
 	code, stdout, _ = run(c, "-o", "yaml", "-n", "shop")
-	if code != exitBreaks || len(c.lists) != 2 || !strings.HasPrefix(c.lists[0], "/apis/example.com/v1/namespaces/shop/widgets") {
+	if code != ExitBreaks || len(c.lists) != 2 || !strings.HasPrefix(c.lists[0], "/apis/example.com/v1/namespaces/shop/widgets") {
 		t.Errorf("exit code %d, lists %v", code, c.lists)
 	}
-	checkGolden(t, "crd/cluster.yaml", func(out *bytes.Buffer) error { _, err := out.WriteString(stdout); return err })
+	Golden(t, "crd/cluster.yaml", func(out *bytes.Buffer) error { _, err := out.WriteString(stdout); return err })
 
 	c = &cluster{t: t, pages: pages}
-	if code, stdout, _ = run(c, "--no-instances"); code != exitBreaks || len(c.lists) != 0 || strings.Contains(stdout, "objects checked") {
+	if code, stdout, _ = run(c, "--no-instances"); code != ExitBreaks || len(c.lists) != 0 || strings.Contains(stdout, "objects checked") {
 		t.Errorf("exit code %d, lists %v\n%s", code, c.lists, stdout)
 	}
 
 	c = &cluster{t: t, refused: true}
-	if code, stdout, _ = run(c); code != exitBreaks || !strings.Contains(stdout, "not all were checked: list widgets.example.com: you may not") {
+	if code, stdout, _ = run(c); code != ExitBreaks || !strings.Contains(stdout, "not all were checked: list widgets.example.com: you may not") {
 		t.Errorf("exit code %d\n%s", code, stdout)
 	}
 }
@@ -211,8 +211,8 @@ func TestCRDOutcome(t *testing.T) {
 		test.report.Breaks = test.report.breaks()
 		err := crdOutcome([]crdReport{{}, test.report})
 		got := 0
-		if exit := (&exitError{}); errors.As(err, &exit) {
-			got = exit.code
+		if exit := (&ExitError{}); errors.As(err, &exit) {
+			got = exit.Code
 		} else if err != nil {
 			got = 1
 		}
@@ -274,9 +274,9 @@ func TestPassesOfVersions(t *testing.T) {
 
 // Whatever a file and an object hold, a table has only what can be printed, and JSON and YAML can be read again.
 func FuzzCRDCheck(f *testing.F) {
-	f.Add(widgetsBefore, widgetsAfter, `{"mode":"slow","size":13}`)
-	f.Add(widgetsBefore, strings.Replace(widgetsAfter, "enum: [fast]", `pattern: "\e[2J"`, 1), `{"mode":"\u001b[2J"}`)
-	f.Add("---\n---\nkind: List\nitems: [{}]\n", widgetsAfter+"---\n"+widgetsBefore, "[]")
+	f.Add(WidgetsBefore, WidgetsAfter, `{"mode":"slow","size":13}`)
+	f.Add(WidgetsBefore, strings.Replace(WidgetsAfter, "enum: [fast]", `pattern: "\e[2J"`, 1), `{"mode":"\u001b[2J"}`)
+	f.Add("---\n---\nkind: List\nitems: [{}]\n", WidgetsAfter+"---\n"+WidgetsBefore, "[]")
 	f.Fuzz(func(t *testing.T, first, second, spec string) {
 		if len(first)+len(second)+len(spec) > 50_000 {
 			return
@@ -296,14 +296,14 @@ func FuzzCRDCheck(f *testing.F) {
 			report.Objects.check(t.Context(), object, passes[0].checkers, true)
 		}
 		out := &bytes.Buffer{}
-		o := &crdCheckOptions{program: &program{Options: Options{Streams: genericiooptions.IOStreams{Out: out}}}, output: formatTable}
+		o := &crdCheckOptions{Program: &Program{Options: Options{Streams: genericiooptions.IOStreams{Out: out}}}, output: FormatTable}
 		if err := o.show([]crdReport{report}); err != nil {
 			t.Fatal(err)
 		}
 		if strings.ContainsFunc(out.String(), func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
 			t.Errorf("printed: %q", out)
 		}
-		for _, format := range []format{formatJSON, formatYAML} {
+		for _, format := range []Format{FormatJSON, FormatYAML} {
 			out.Reset()
 			o.output = format
 			if err := o.show([]crdReport{report}); err != nil {

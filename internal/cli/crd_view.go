@@ -95,8 +95,8 @@ func (r *crdReport) breaks() bool {
 }
 
 func (o *crdCheckOptions) show(reports []crdReport) error {
-	if o.output != formatTable {
-		return o.output.print(o.Streams.Out, reports)
+	if o.output != FormatTable {
+		return o.output.Print(o.Streams.Out, reports)
 	}
 	for i := range reports {
 		if i > 0 {
@@ -112,15 +112,15 @@ func (o *crdCheckOptions) show(reports []crdReport) error {
 }
 
 func printCRD(out io.Writer, report *crdReport) error {
-	if _, err := fmt.Fprintln(out, printable(crdLine(report))); err != nil {
+	if _, err := fmt.Fprintln(out, Printable(crdLine(report))); err != nil {
 		return err
 	}
 	if len(report.Findings) > 0 {
 		rows := [][]string{{"SEVERITY", "VERSION", "FIELD", "CHANGE", "MESSAGE"}}
 		for _, f := range report.Findings {
-			rows = append(rows, []string{string(f.Severity), orDash(f.Version), orDash(f.Path), string(f.Code), f.Message})
+			rows = append(rows, []string{string(f.Severity), OrDash(f.Version), OrDash(f.Path), string(f.Code), f.Message})
 		}
-		if err := table(out, rows); err != nil {
+		if err := Table(out, rows); err != nil {
 			return err
 		}
 	}
@@ -192,7 +192,7 @@ func printCRDObjects(out io.Writer, objects *crdObjects) error {
 	for i := range shown {
 		rows = append(rows, crdObjectRows(&shown[i])...)
 	}
-	if err := table(out, rows); err != nil {
+	if err := Table(out, rows); err != nil {
 		return err
 	}
 	left := len(objects.List) - len(shown) + objects.More
@@ -215,7 +215,7 @@ func crdObjectRows(object *crdObject) [][]string {
 		if len(rows) > 0 {
 			first = []string{"", "", ""}
 		}
-		rows = append(rows, append(first, orDash(field), message))
+		rows = append(rows, append(first, OrDash(field), message))
 	}
 	for _, problem := range object.Problems {
 		add(problem.Field, refusalText(problem)+": "+problem.Message)

@@ -9,7 +9,7 @@ import (
 
 // widgetsBefore and widgetsAfter are a definition and what it is changed to.
 const (
-	widgetsBefore = `
+	WidgetsBefore = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: widgets.example.com}
@@ -32,7 +32,7 @@ spec:
               old: {type: string}
               size: {type: integer}
 `
-	widgetsAfter = `
+	WidgetsAfter = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: widgets.example.com}
@@ -59,8 +59,8 @@ spec:
 `
 )
 
-// files writes files into a folder and returns their paths.
-func files(t *testing.T, texts ...string) []string {
+// Files writes files into a folder and returns their paths.
+func Files(t *testing.T, texts ...string) []string {
 	t.Helper()
 	folder := t.TempDir()
 	var paths []string

@@ -13,9 +13,9 @@ func FuzzTarget(f *testing.F) {
 		f.Add(argument)
 	}
 	f.Fuzz(func(t *testing.T, argument string) {
-		name, err := parseTarget(argument)
+		name, err := ParseTarget(argument)
 		if err != nil {
-			if usage := (&exitError{}); !errors.As(err, &usage) || !usage.usage || !strings.Contains(usage.message, "webapp/NAME") {
+			if usage := (&ExitError{}); !errors.As(err, &usage) || !usage.usage || !strings.Contains(usage.Message, "webapp/NAME") {
 				t.Errorf("%q: %v", argument, err)
 			}
 			return
@@ -23,8 +23,8 @@ func FuzzTarget(f *testing.F) {
 		if name == "" || strings.Contains(name, "/") || !strings.HasSuffix(argument, name) {
 			t.Errorf("%q names %q", argument, name)
 		}
-		for _, same := range []string{name, ref(name), "app/" + name, "WEBAPPS.slipway.dev/" + name} {
-			if got, err := parseTarget(same); err != nil || got != name {
+		for _, same := range []string{name, WebAppRef(name), "app/" + name, "WEBAPPS.slipway.dev/" + name} {
+			if got, err := ParseTarget(same); err != nil || got != name {
 				t.Errorf("%q names %q (%v), and %q names %q", same, got, err, argument, name)
 			}
 		}
@@ -46,9 +46,9 @@ func FuzzPrintable(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		got := printable(text)
+		got := Printable(text)
 		checkPrinted(t, got[:min(len(got), 80)])
-		if again := printable(got); again != got {
+		if again := Printable(got); again != got {
 			t.Errorf("%q is printed as %q, and that as %q", text, got, again)
 		}
 	})

@@ -8,8 +8,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/testing/golden"
 )
 
-// checkGolden compares what was printed with testdata/name.
-func checkGolden(t *testing.T, name string, write func(out *bytes.Buffer) error) {
+// Golden compares what was printed with testdata/name.
+func Golden(t *testing.T, name string, write func(out *bytes.Buffer) error) {
 	t.Helper()
 	got := &bytes.Buffer{}
 	if err := write(got); err != nil {

@@ -23,39 +23,39 @@ const historyExample = `  # What ran before
   # What changed in an object of any kind, and who did it?
   kubectl slipway history certificates.cert-manager.io/shop-tls --since 7d --diff`
 
-func newHistoryCommand(p *program) *cobra.Command {
-	o := &changesOptions{program: p, output: formatTable}
+func NewHistoryCommand(p *Program) *cobra.Command {
+	o := &ChangesOptions{Program: p, Output: FormatTable}
 	cmd := &cobra.Command{
 		Use:               "history KIND/NAME",
 		Short:             "Show the revisions of a WebApp, or the changes of any object",
 		Long:              historyLong,
 		Example:           historyExample,
 		Args:              oneHistory,
-		ValidArgsFunction: p.completeObjects(true),
+		ValidArgsFunction: p.CompleteObjects(true),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if _, err := parseTarget(args[0]); err == nil && o.since == "" && !o.diff {
-				return showRevisions(cmd.Context(), p, args[0], o.output)
+			if _, err := ParseTarget(args[0]); err == nil && o.Since == "" && !o.Diff {
+				return showRevisions(cmd.Context(), p, args[0], o.Output)
 			}
-			return o.objectHistory(cmd.Context(), args[0])
+			return o.ObjectHistory(cmd.Context(), args[0])
 		},
 	}
-	o.output.addFlag(cmd)
-	o.addFlags(cmd)
-	cmd.Flags().StringVar(&o.since, "since", "", "show changes since then, from the monitor: 30m, 12h, 7d, or a time")
-	cmd.Flags().BoolVar(&o.diff, "diff", false, "show the fields that changed, from the monitor")
-	cmd.Flags().IntVar(&o.limit, "limit", 100, "how many changes to show: the newest")
+	o.Output.AddFlag(cmd)
+	o.AddFlags(cmd)
+	cmd.Flags().StringVar(&o.Since, "since", "", "show changes since then, from the monitor: 30m, 12h, 7d, or a time")
+	cmd.Flags().BoolVar(&o.Diff, "diff", false, "show the fields that changed, from the monitor")
+	cmd.Flags().IntVar(&o.Limit, "limit", 100, "how many changes to show: the newest")
 	return cmd
 }
 
 func oneHistory(cmd *cobra.Command, args []string) error {
-	if len(args) == 1 && namesObject(args[0]) {
+	if len(args) == 1 && NamesObject(args[0]) {
 		return nil
 	}
-	return oneTarget(cmd, args)
+	return OneTarget(cmd, args)
 }
 
-func showRevisions(ctx context.Context, p *program, argument string, output format) error {
-	clients, app, err := p.target(ctx, argument)
+func showRevisions(ctx context.Context, p *Program, argument string, output Format) error {
+	clients, app, err := p.Target(ctx, argument)
 	if err != nil {
 		return err
 	}
@@ -64,8 +64,8 @@ func showRevisions(ctx context.Context, p *program, argument string, output form
 		return err
 	}
 	view := historyOf(app, revisions)
-	if output != formatTable {
-		return output.print(p.Streams.Out, view)
+	if output != FormatTable {
+		return output.Print(p.Streams.Out, view)
 	}
 	return printHistory(p.Streams.Out, view, p.Clock.Now())
 }

@@ -23,48 +23,48 @@ func past() []revision {
 func TestHistory(t *testing.T) {
 	rolling := func(app *slipwayv1alpha1.WebApp) {
 		app.Spec.Image, app.Status.Revision = "registry.example.com/shop:1.5.0", "shop-77aa00ee11"
-		app.Status.Rollout = &slipwayv1alpha1.RolloutStatus{Revision: "shop-77aa00ee11", StartTime: ago(time.Minute)}
-		setCondition(app, condition("Ready", false, slipwayv1alpha1.ReasonRolloutInProgress, "pods are being started"))
+		app.Status.Rollout = &slipwayv1alpha1.RolloutStatus{Revision: "shop-77aa00ee11", StartTime: Ago(time.Minute)}
+		SetCondition(app, Condition("Ready", false, slipwayv1alpha1.ReasonRolloutInProgress, "pods are being started"))
 	}
 	proving := func(app *slipwayv1alpha1.WebApp) {
 		rolling(app)
-		setCondition(app, condition("Ready", true, slipwayv1alpha1.ReasonReady, "every replica runs the spec and serves"))
+		SetCondition(app, Condition("Ready", true, slipwayv1alpha1.ReasonReady, "every replica runs the spec and serves"))
 	}
 	held := func(app *slipwayv1alpha1.WebApp) {
 		rolling(app)
-		setCondition(app, condition("Stalled", true, slipwayv1alpha1.ReasonRolloutFailed, `pod "shop-x" container "app": ImagePullBackOff`))
+		SetCondition(app, Condition("Stalled", true, slipwayv1alpha1.ReasonRolloutFailed, `pod "shop-x" container "app": ImagePullBackOff`))
 	}
 	again := func(app *slipwayv1alpha1.WebApp) {
 		app.Spec.Image, app.Status.Revision = "registry.example.com/shop:1.4.1", "shop-2222222222"
-		app.Status.Rollout = &slipwayv1alpha1.RolloutStatus{Revision: "shop-2222222222", StartTime: ago(time.Minute)}
-		setCondition(app, condition("Ready", false, slipwayv1alpha1.ReasonRolloutInProgress, "pods are being started"))
+		app.Status.Rollout = &slipwayv1alpha1.RolloutStatus{Revision: "shop-2222222222", StartTime: Ago(time.Minute)}
+		SetCondition(app, Condition("Ready", false, slipwayv1alpha1.ReasonRolloutInProgress, "pods are being started"))
 	}
-	secretChanged := func(app *slipwayv1alpha1.WebApp) { rolledBack(app); app.Spec.Image = "registry.example.com/shop:1.4.2" }
+	secretChanged := func(app *slipwayv1alpha1.WebApp) { RolledBack(app); app.Spec.Image = "registry.example.com/shop:1.4.2" }
 	cases := map[string]struct {
 		app       *slipwayv1alpha1.WebApp
 		revisions []revision
 	}{
-		"steady":          {app: readyApp(), revisions: past()},
-		"rolled-back":     {app: readyApp(rolledBack), revisions: past()},
-		"edited-since":    {app: readyApp(rolledBack, func(a *slipwayv1alpha1.WebApp) { a.Generation++ }), revisions: past()},
-		"rolling-out":     {app: readyApp(rolling), revisions: past()},
-		"proving":         {app: readyApp(proving), revisions: past()},
-		"first":           {app: readyApp(rolling)},
-		"held":            {app: readyApp(held), revisions: past()},
-		"again":           {app: readyApp(again), revisions: past()},
-		"config-failed":   {app: readyApp(secretChanged), revisions: past()},
-		"none":            {app: readyApp()},
-		"only-the-config": {app: readyApp(), revisions: append(past()[2:], stored(6, "shop-4444444444", 0, func(r *desired.Revision) { r.ConfigHash = "x" }))},
+		"steady":          {app: ReadyApp(), revisions: past()},
+		"rolled-back":     {app: ReadyApp(RolledBack), revisions: past()},
+		"edited-since":    {app: ReadyApp(RolledBack, func(a *slipwayv1alpha1.WebApp) { a.Generation++ }), revisions: past()},
+		"rolling-out":     {app: ReadyApp(rolling), revisions: past()},
+		"proving":         {app: ReadyApp(proving), revisions: past()},
+		"first":           {app: ReadyApp(rolling)},
+		"held":            {app: ReadyApp(held), revisions: past()},
+		"again":           {app: ReadyApp(again), revisions: past()},
+		"config-failed":   {app: ReadyApp(secretChanged), revisions: past()},
+		"none":            {app: ReadyApp()},
+		"only-the-config": {app: ReadyApp(), revisions: append(past()[2:], stored(6, "shop-4444444444", 0, func(r *desired.Revision) { r.ConfigHash = "x" }))},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			checkGolden(t, "history/"+name+".txt", func(out *bytes.Buffer) error {
-				return printHistory(out, historyOf(tc.app, tc.revisions), now)
+			Golden(t, "history/"+name+".txt", func(out *bytes.Buffer) error {
+				return printHistory(out, historyOf(tc.app, tc.revisions), Now)
 			})
 		})
 	}
-	checkGolden(t, "history/rolled-back.yaml", func(out *bytes.Buffer) error {
-		output := formatYAML
-		return output.print(out, historyOf(readyApp(rolledBack), past()))
+	Golden(t, "history/rolled-back.yaml", func(out *bytes.Buffer) error {
+		output := FormatYAML
+		return output.Print(out, historyOf(ReadyApp(RolledBack), past()))
 	})
 }

@@ -39,7 +39,7 @@ type historyEntry struct {
 
 func historyOf(app *slipwayv1alpha1.WebApp, revisions []revision) historyView {
 	view := historyView{Name: app.Name, Namespace: app.Namespace, Revisions: []historyEntry{}}
-	serves := trueCondition(app, slipwayv1alpha1.ConditionReady) != nil
+	serves := TrueCondition(app, slipwayv1alpha1.ConditionReady) != nil
 	for i, r := range revisions {
 		wanted := app.Status.Rollout != nil && r.Name == app.Status.Rollout.Revision
 		entry := historyEntry{
@@ -69,9 +69,9 @@ func wantedEntry(app *slipwayv1alpha1.WebApp, revisions []revision) *historyEntr
 		rollback := app.Status.Rollback
 		entry.Name, entry.Failed, entry.Reason, entry.Message = rollback.FromRevision, true, rollback.Reason, rollback.Message
 	case app.Status.Rollout != nil:
-		serves := trueCondition(app, slipwayv1alpha1.ConditionReady) != nil
+		serves := TrueCondition(app, slipwayv1alpha1.ConditionReady) != nil
 		entry.Name, entry.Rolling, entry.Proving = app.Status.Rollout.Revision, !serves, serves
-		if stalled := trueCondition(app, slipwayv1alpha1.ConditionStalled); stalled != nil {
+		if stalled := TrueCondition(app, slipwayv1alpha1.ConditionStalled); stalled != nil {
 			entry.Failed, entry.Reason, entry.Message = true, stalled.Reason, stalled.Message
 		}
 	default:
@@ -99,23 +99,23 @@ func wantedEntry(app *slipwayv1alpha1.WebApp, revisions []revision) *historyEntr
 
 func printHistory(out io.Writer, view historyView, now time.Time) error {
 	if len(view.Revisions) == 0 {
-		_, err := fmt.Fprintf(out, "%s has no revision yet: nothing has rolled out completely.\n", ref(view.Name))
+		_, err := fmt.Fprintf(out, "%s has no revision yet: nothing has rolled out completely.\n", WebAppRef(view.Name))
 		return err
 	}
 	rows := [][]string{{"REVISION", "NAME", "IMAGE", "AGE", "CHANGED", "STATE"}}
 	for i, entry := range view.Revisions {
 		number, since := "-", "-"
 		if entry.Created != nil {
-			number, since = fmt.Sprint(entry.Number), age(*entry.Created, now)
+			number, since = fmt.Sprint(entry.Number), Age(*entry.Created, now)
 		}
-		rows = append(rows, []string{number, entry.Name, orNone(entry.Image), since, changedText(i, entry), stateText(entry)})
+		rows = append(rows, []string{number, entry.Name, OrNone(entry.Image), since, changedText(i, entry), stateText(entry)})
 	}
-	if err := table(out, rows); err != nil {
+	if err := Table(out, rows); err != nil {
 		return err
 	}
 	for _, entry := range view.Revisions {
 		if entry.Failed {
-			if _, err := fmt.Fprintf(out, "\n%s failed: %s\n", entry.Name, because(entry.Reason, entry.Message)); err != nil {
+			if _, err := fmt.Fprintf(out, "\n%s failed: %s\n", entry.Name, Because(entry.Reason, entry.Message)); err != nil {
 				return err
 			}
 		}

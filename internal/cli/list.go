@@ -9,14 +9,14 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// list reads all objects of a kind page by page, at most maxListed of them. Without a namespace it reads those of all.
-func list[T any](ctx context.Context, c *anyClients, kind kindInfo, namespace string, read func(*unstructured.Unstructured) (T, error)) ([]T, error) {
-	client := dynamic.ResourceInterface(c.objects.Resource(kind.GroupVersionResource))
+// List reads all objects of a kind page by page, at most maxListed of them. Without a namespace it reads those of all.
+func List[T any](ctx context.Context, c *AnyClients, kind KindInfo, namespace string, read func(*unstructured.Unstructured) (T, error)) ([]T, error) {
+	client := dynamic.ResourceInterface(c.Objects.Resource(kind.GroupVersionResource))
 	if namespace != corev1.NamespaceAll {
-		client = c.objects.Resource(kind.GroupVersionResource).Namespace(namespace)
+		client = c.Objects.Resource(kind.GroupVersionResource).Namespace(namespace)
 	}
 	var all []T
-	options := metav1.ListOptions{Limit: pageSize}
+	options := metav1.ListOptions{Limit: PageSize}
 	for len(all) < maxListed {
 		page, err := client.List(ctx, options)
 		if err != nil {

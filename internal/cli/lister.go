@@ -10,23 +10,23 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// lister lists and watches the objects of a kind.
-type lister struct {
-	list  func(context.Context, metav1.ListOptions) (runtime.Object, error)
-	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
+// Lister lists and watches the objects of a kind.
+type Lister struct {
+	List  func(context.Context, metav1.ListOptions) (runtime.Object, error)
+	Watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-// watchOne lists and watches the object of one name.
-func watchOne(name string, lister lister) cache.ListerWatcher {
+// WatchOne lists and watches the object of one name.
+func WatchOne(name string, lister Lister) cache.ListerWatcher {
 	one := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.FieldSelector = one
-			return lister.list(ctx, options)
+			return lister.List(ctx, options)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.FieldSelector = one
-			return lister.watch(ctx, options)
+			return lister.Watch(ctx, options)
 		},
 	}
 }

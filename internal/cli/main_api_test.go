@@ -35,7 +35,7 @@ func TestMain(m *testing.M) { environment.Main(m, &env) }
 // fixture is a test's namespace, with the commands that run in it.
 type fixture struct {
 	*testing.T
-	*clients
+	*Clients
 	kubeconfig string
 	cluster    *workload.Cluster
 }
@@ -61,7 +61,7 @@ func newFixture(t *testing.T) *fixture {
 	}
 	return &fixture{
 		T: t, kubeconfig: path, cluster: &workload.Cluster{Client: env.Client},
-		clients: &clients{slipway: slipway, kube: kube, namespace: config.Contexts["test"].Namespace},
+		Clients: &Clients{Slipway: slipway, Kube: kube, Namespace: config.Contexts["test"].Namespace},
 	}
 }
 
@@ -159,7 +159,7 @@ func (f *fixture) create(change ...func(*slipwayv1alpha1.WebApp)) *slipwayv1alph
 	for _, c := range change {
 		c(app)
 	}
-	app, err := f.webApps().Create(f.Context(), app, metav1.CreateOptions{})
+	app, err := f.WebApps().Create(f.Context(), app, metav1.CreateOptions{})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -170,12 +170,12 @@ func (f *fixture) create(change ...func(*slipwayv1alpha1.WebApp)) *slipwayv1alph
 func (f *fixture) edit(change func(*slipwayv1alpha1.WebAppSpec)) {
 	f.Helper()
 	environment.Eventually(f, func() error {
-		app, err := f.getWebApp(f.Context(), "shop")
+		app, err := f.GetWebApp(f.Context(), "shop")
 		if err != nil {
 			return err
 		}
 		change(&app.Spec)
-		_, err = f.webApps().Update(f.Context(), app, metav1.UpdateOptions{})
+		_, err = f.WebApps().Update(f.Context(), app, metav1.UpdateOptions{})
 		return err
 	})
 }
@@ -184,13 +184,13 @@ func (f *fixture) edit(change func(*slipwayv1alpha1.WebAppSpec)) {
 func (f *fixture) report(change func(*slipwayv1alpha1.WebApp)) {
 	f.Helper()
 	environment.Eventually(f, func() error {
-		app, err := f.getWebApp(f.Context(), "shop")
+		app, err := f.GetWebApp(f.Context(), "shop")
 		if err != nil {
 			return err
 		}
 		app.Status.ObservedGeneration = app.Generation
 		change(app)
-		_, err = f.webApps().UpdateStatus(f.Context(), app, metav1.UpdateOptions{})
+		_, err = f.WebApps().UpdateStatus(f.Context(), app, metav1.UpdateOptions{})
 		return err
 	})
 }
@@ -199,11 +199,11 @@ func (f *fixture) report(change func(*slipwayv1alpha1.WebApp)) {
 func (f *fixture) rollOut(image string) {
 	f.Helper()
 	f.deployed(image)
-	if err := f.cluster.RollOut(f.Context(), f.namespace, "shop"); err != nil {
+	if err := f.cluster.RollOut(f.Context(), f.Namespace, "shop"); err != nil {
 		f.Fatal(err)
 	}
 	environment.Eventually(f, func() error {
-		app, err := f.getWebApp(f.Context(), "shop")
+		app, err := f.GetWebApp(f.Context(), "shop")
 		if err == nil && (app.Status.LastGoodRevision == "" || app.Status.LastGoodRevision != app.Status.Revision || app.Status.Image != image) {
 			err = fmt.Errorf("status: %+v", app.Status)
 		}
@@ -216,7 +216,7 @@ func (f *fixture) deployed(image string) *appsv1.Deployment {
 	f.Helper()
 	var deployment *appsv1.Deployment
 	environment.Eventually(f, func() (err error) {
-		deployment, err = f.kube.AppsV1().Deployments(f.namespace).Get(f.Context(), "shop", metav1.GetOptions{})
+		deployment, err = f.Kube.AppsV1().Deployments(f.Namespace).Get(f.Context(), "shop", metav1.GetOptions{})
 		if err == nil && deployment.Spec.Template.Spec.Containers[0].Image != image {
 			err = fmt.Errorf("the Deployment runs %s", deployment.Spec.Template.Spec.Containers[0].Image)
 		}
@@ -226,7 +226,7 @@ func (f *fixture) deployed(image string) *appsv1.Deployment {
 }
 
 func crashedStatus() corev1.PodStatus {
-	status := crashing(false)
+	status := Crashing(false)
 	status.Phase = corev1.PodRunning
 	status.ContainerStatuses[0].RestartCount = 1
 	return status

@@ -36,7 +36,7 @@ type monitorFlags struct {
 	namespace, account, address string
 }
 
-func (f *monitorFlags) addFlags(cmd *cobra.Command) {
+func (f *monitorFlags) AddFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.namespace, "monitor-namespace", monitorNamespace, "the namespace in which the monitor runs")
 	cmd.Flags().StringVar(&f.account, "monitor-account", "", "ask as this ServiceAccount, NAMESPACE/NAME, with a token of it for the monitor alone")
 	cmd.Flags().StringVar(&f.address, "monitor-url", "", "ask the monitor at this https address, and not through the API server")
@@ -46,7 +46,7 @@ func (f *monitorFlags) addFlags(cmd *cobra.Command) {
 func (f *monitorFlags) mayList(namespace string) string {
 	who := "you"
 	if f.account != "" {
-		who = "the ServiceAccount " + printable(f.account)
+		who = "the ServiceAccount " + Printable(f.account)
 	}
 	if namespace != "" {
 		return fmt.Sprintf("%s may list in namespace %q", who, namespace)
@@ -67,15 +67,15 @@ the certificate ends at the API server. Name a ServiceAccount that may see what 
 make tokens of: --monitor-account NAMESPACE/NAME`)
 
 // newMonitorClient makes a client. Nothing is sent yet but the request for a token of a ServiceAccount.
-func newMonitorClient(ctx context.Context, p *program, f *monitorFlags) (*monitorClient, error) {
-	config, err := p.flags.ToRESTConfig()
+func newMonitorClient(ctx context.Context, p *Program, f *monitorFlags) (*monitorClient, error) {
+	config, err := p.Flags.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("find the cluster: %w", err)
 	}
 	if f.account == "" && (config.Impersonate.UserName != "" || len(config.Impersonate.Groups) > 0) {
-		return nil, usageErrorf("the monitor does not act as another user (--as): name a ServiceAccount with --monitor-account")
+		return nil, UsageErrorf("the monitor does not act as another user (--as): name a ServiceAccount with --monitor-account")
 	}
-	clients, err := p.clients()
+	clients, err := p.Clients()
 	if err != nil {
 		return nil, err
 	}
@@ -107,19 +107,19 @@ func newMonitorClient(ctx context.Context, p *program, f *monitorFlags) (*monito
 func monitorAddress(text string) (*url.URL, error) {
 	address, err := url.Parse(text)
 	if err != nil || address.Host == "" || address.User != nil || address.RawQuery != "" || address.Fragment != "" {
-		return nil, usageErrorf("--monitor-url is an address such as https://monitor.example.com")
+		return nil, UsageErrorf("--monitor-url is an address such as https://monitor.example.com")
 	}
 	ip := net.ParseIP(address.Hostname())
 	local := address.Scheme == "http" && ip != nil && ip.IsLoopback()
 	if address.Scheme != "https" && !local {
-		return nil, usageErrorf("--monitor-url must be https: your token is sent there")
+		return nil, UsageErrorf("--monitor-url must be https: your token is sent there")
 	}
 	address.Path = strings.TrimSuffix(address.Path, "/")
 	return address, nil
 }
 
 // withToken adds a token to requests: of the ServiceAccount, or that of the user, as the kubeconfig or its plugin gives it.
-func withToken(ctx context.Context, c *clients, config *rest.Config, account string, to http.RoundTripper) (http.RoundTripper, error) {
+func withToken(ctx context.Context, c *Clients, config *rest.Config, account string, to http.RoundTripper) (http.RoundTripper, error) {
 	if account == "" {
 		own := rest.CopyConfig(config)
 		own.WrapTransport = nil
@@ -133,9 +133,9 @@ func withToken(ctx context.Context, c *clients, config *rest.Config, account str
 	}
 	namespace, name, found := strings.Cut(account, "/")
 	if !found || namespace == "" || name == "" {
-		return nil, usageErrorf("--monitor-account is NAMESPACE/NAME")
+		return nil, UsageErrorf("--monitor-account is NAMESPACE/NAME")
 	}
-	answer, err := c.kube.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
+	answer, err := c.Kube.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{Audiences: []string{api.Audience}, ExpirationSeconds: ptr.To(int64(accountTokenLife / time.Second))},
 	}, metav1.CreateOptions{})
 	switch {
@@ -206,7 +206,7 @@ func monitorRefusal(code int, body []byte) error {
 	if json.Unmarshal(body, f) != nil || f.Message == "" {
 		return fmt.Errorf("what answers is not the monitor: HTTP %d", code)
 	}
-	message := printable(f.Message)
+	message := Printable(f.Message)
 	switch f.Reason {
 	case failure.Unauthenticated:
 		message = "the monitor does not know you: the cluster does not accept your token, or not any more"

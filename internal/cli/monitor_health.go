@@ -17,49 +17,49 @@ const healthLong = `Show how the objects do that the monitor follows and that yo
 not healthy, with the reason. --all lists the healthy ones, too.`
 
 type monitorOptions struct {
-	*program
+	*Program
 	monitorFlags
-	output format
+	output Format
 	all    bool
 	kind   string
 }
 
-func newHealthCommand(p *program) *cobra.Command {
-	o := &monitorOptions{program: p, output: formatTable}
+func NewHealthCommand(p *Program) *cobra.Command {
+	o := &monitorOptions{Program: p, output: FormatTable}
 	cmd := &cobra.Command{
-		Use: "health", Short: "Show which objects are not healthy, of all kinds", Long: healthLong, Args: noArguments,
+		Use: "health", Short: "Show which objects are not healthy, of all kinds", Long: healthLong, Args: NoArguments,
 		Example:           "  # What is not healthy?\n  kubectl slipway health\n\n  # Everything of a kind in a namespace\n  kubectl slipway health --all --kind webapps -n shop",
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return o.health(cmd.Context()) },
 	}
-	o.output.addFlag(cmd)
-	o.addFlags(cmd)
+	o.output.AddFlag(cmd)
+	o.AddFlags(cmd)
 	cmd.Flags().BoolVar(&o.all, "all", false, "list healthy objects, too")
 	cmd.Flags().StringVar(&o.kind, "kind", "", "only objects of this kind")
-	mustComplete(cmd, "kind", p.completeKinds)
+	MustComplete(cmd, "kind", p.CompleteKinds)
 	return cmd
 }
 
-func newCoverageCommand(p *program) *cobra.Command {
-	o := &monitorOptions{program: p, output: formatTable}
+func NewCoverageCommand(p *Program) *cobra.Command {
+	o := &monitorOptions{Program: p, output: FormatTable}
 	cmd := &cobra.Command{
-		Use: "coverage", Short: "Show which kinds the monitor follows, and which it cannot", Args: noArguments,
+		Use: "coverage", Short: "Show which kinds the monitor follows, and which it cannot", Args: NoArguments,
 		Long:              "Show which kinds the monitor follows, of those that you may list: in which state each is, since when, and why.",
 		Example:           "  # Which kinds are not covered?\n  kubectl slipway coverage",
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return o.coverage(cmd.Context()) },
 	}
-	o.output.addFlag(cmd)
-	o.addFlags(cmd)
+	o.output.AddFlag(cmd)
+	o.AddFlags(cmd)
 	return cmd
 }
 
 // askFor asks for an answer, in the namespace that was named.
 func (o *monitorOptions) askFor(ctx context.Context, endpoint string, params url.Values, into any) error {
-	if namespace := explicitNamespace(o.program); namespace != "" {
+	if namespace := explicitNamespace(o.Program); namespace != "" {
 		params.Set("namespace", namespace)
 	}
-	monitor, err := newMonitorClient(ctx, o.program, &o.monitorFlags)
+	monitor, err := newMonitorClient(ctx, o.Program, &o.monitorFlags)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (o *monitorOptions) askFor(ctx context.Context, endpoint string, params url
 func (o *monitorOptions) health(ctx context.Context) error {
 	params := url.Values{"all": {fmt.Sprint(o.all)}, "limit": {"2000"}}
 	if o.kind != "" {
-		name, _, err := o.resourceName(o.kind)
+		name, _, err := o.ResourceName(o.kind)
 		if err != nil {
 			return err
 		}
@@ -80,8 +80,8 @@ func (o *monitorOptions) health(ctx context.Context) error {
 	if err := o.askFor(ctx, "health", params, answer); err != nil {
 		return err
 	}
-	if o.output != formatTable {
-		return o.output.print(o.Streams.Out, answer)
+	if o.output != FormatTable {
+		return o.output.Print(o.Streams.Out, answer)
 	}
 	var counts []string
 	for _, state := range []health.State{health.Failed, health.Terminating, health.Progressing, health.Unknown, health.Healthy} {
@@ -90,7 +90,7 @@ func (o *monitorOptions) health(ctx context.Context) error {
 		}
 	}
 	if len(counts) == 0 {
-		counts = []string{"nothing that " + o.mayList(explicitNamespace(o.program))}
+		counts = []string{"nothing that " + o.mayList(explicitNamespace(o.Program))}
 	}
 	if _, err := fmt.Fprintf(o.Streams.Out, "%s\n", strings.Join(counts, ", ")); err != nil {
 		return err
@@ -98,16 +98,16 @@ func (o *monitorOptions) health(ctx context.Context) error {
 	if len(answer.Objects) > 0 {
 		rows := [][]string{{"NAMESPACE", "OBJECT", "STATE", "WHY"}}
 		for _, one := range answer.Objects {
-			rows = append(rows, []string{orNone(one.Namespace), objectRef(one.KindName, one.Name), one.State, because(one.Reason, one.Message)})
+			rows = append(rows, []string{OrNone(one.Namespace), ObjectRef(one.KindName, one.Name), one.State, Because(one.Reason, one.Message)})
 		}
 		if _, err := fmt.Fprintln(o.Streams.Out); err != nil {
 			return err
 		}
-		if err := table(o.Streams.Out, rows); err != nil {
+		if err := Table(o.Streams.Out, rows); err != nil {
 			return err
 		}
 	}
-	return printView(o.program, &answer.View, false, answer.Incomplete)
+	return printView(o.Program, &answer.View, false, answer.Incomplete)
 }
 
 func (o *monitorOptions) coverage(ctx context.Context) error {
@@ -115,8 +115,8 @@ func (o *monitorOptions) coverage(ctx context.Context) error {
 	if err := o.askFor(ctx, "coverage", url.Values{}, answer); err != nil {
 		return err
 	}
-	if o.output != formatTable {
-		return o.output.print(o.Streams.Out, answer)
+	if o.output != FormatTable {
+		return o.output.Print(o.Streams.Out, answer)
 	}
 	// What is not live comes first.
 	slices.SortStableFunc(answer.Kinds, func(a, b api.Covered) int { return rank(a.State) - rank(b.State) })
@@ -128,11 +128,11 @@ func (o *monitorOptions) coverage(ctx context.Context) error {
 		}
 		rows = append(rows, []string{one.Name, one.Version, one.State, since, fmt.Sprintf("%.1fs", one.Lag), fmt.Sprint(one.Gaps), one.Reason})
 	}
-	if err := table(o.Streams.Out, rows); err != nil {
+	if err := Table(o.Streams.Out, rows); err != nil {
 		return err
 	}
 	if len(answer.Kinds) == 0 {
-		if _, err := fmt.Fprintf(o.Streams.ErrOut, "No kind that %s.\n", o.mayList(explicitNamespace(o.program))); err != nil {
+		if _, err := fmt.Fprintf(o.Streams.ErrOut, "No kind that %s.\n", o.mayList(explicitNamespace(o.Program))); err != nil {
 			return err
 		}
 	}

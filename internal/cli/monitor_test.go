@@ -34,8 +34,8 @@ func (m *monitorAnswers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // addMonitor adds the commands that ask the monitor.
-func addMonitor(p *program, root *cobra.Command) {
-	root.AddCommand(newChangesCommand(p), newHealthCommand(p), newCoverageCommand(p), newUICommand(p))
+func addMonitor(p *Program, root *cobra.Command) {
+	root.AddCommand(NewChangesCommand(p), NewHealthCommand(p), NewCoverageCommand(p), NewUICommand(p))
 }
 
 // askMonitor runs a command whose kubeconfig has a user. The cluster is at an https address: for others a kubeconfig gives no token.
@@ -48,7 +48,7 @@ func askMonitor(t *testing.T, answers http.Handler, user string, args ...string)
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return offline(t, addMonitor, append(args, "--kubeconfig", path, "--monitor-url", monitor.URL)...)
+	return Offline(t, addMonitor, append(args, "--kubeconfig", path, "--monitor-url", monitor.URL)...)
 }
 
 func someChanges() *api.Changes {
@@ -140,7 +140,7 @@ func TestNothingHasAReason(t *testing.T) {
 // TestOneKindIsNoPlural looks at a line that counts what may be one.
 func TestOneKindIsNoPlural(t *testing.T) {
 	out := &bytes.Buffer{}
-	p := &program{Options: Options{Streams: genericiooptions.IOStreams{Out: out, ErrOut: out}}}
+	p := &Program{Options: Options{Streams: genericiooptions.IOStreams{Out: out, ErrOut: out}}}
 	if err := printView(p, &api.View{UncoveredCount: 1}, false, nil); err != nil || !strings.Contains(out.String(), "Not covered: 1 more kind\n") {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -202,7 +202,7 @@ func TestTheMonitorIsNotInstalled(t *testing.T) {
 			_, _ = w.Write([]byte(body))
 		}))
 		defer cluster.Close()
-		exit, _, stderr := offline(t, addMonitor, "coverage", "--kubeconfig", "/dev/null", "--server", cluster.URL, "--token", "t")
+		exit, _, stderr := Offline(t, addMonitor, "coverage", "--kubeconfig", "/dev/null", "--server", cluster.URL, "--token", "t")
 		if exit != 1 || !strings.Contains(stderr, want) {
 			t.Errorf("%d: %s", exit, stderr)
 		}

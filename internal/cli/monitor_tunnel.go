@@ -39,8 +39,8 @@ type tunnel struct {
 }
 
 // newTunnel finds the monitor.
-func newTunnel(ctx context.Context, c *clients, config *rest.Config, namespace string) (*tunnel, error) {
-	pods, err := c.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: monitorLabels})
+func newTunnel(ctx context.Context, c *Clients, config *rest.Config, namespace string) (*tunnel, error) {
+	pods, err := c.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: monitorLabels})
 	switch {
 	case apierrors.IsForbidden(err):
 		return nil, fmt.Errorf("you may not list pods in namespace %q: to reach the monitor you need list of pods and create of pods/portforward there, or its address (--monitor-url)", namespace)
@@ -53,7 +53,7 @@ func newTunnel(ctx context.Context, c *clients, config *rest.Config, namespace s
 	if pod == nil {
 		return nil, fmt.Errorf("the monitor in namespace %q is not ready: kubectl slipway why pod/%s -n %s says why", namespace, pods.Items[0].Name, namespace)
 	}
-	address := c.kube.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod.Name).SubResource("portforward").URL()
+	address := c.Kube.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod.Name).SubResource("portforward").URL()
 	overWebsocket, err := portforward.NewSPDYOverWebsocketDialer(address, config)
 	if err != nil {
 		return nil, fmt.Errorf("make a connection: %w", err)

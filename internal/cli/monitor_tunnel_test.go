@@ -85,7 +85,7 @@ func TestTheMonitorIsReachedThroughItsPod(t *testing.T) {
 	f := &forwarding{T: t, monitor: monitor.Listener.Addr().String()}
 	cluster := httptest.NewTLSServer(f)
 	defer cluster.Close()
-	code, stdout, stderr := offline(t, addMonitor, "coverage", "--kubeconfig", "/dev/null", "--server", cluster.URL, "--insecure-skip-tls-verify", "--token", "secret-token")
+	code, stdout, stderr := Offline(t, addMonitor, "coverage", "--kubeconfig", "/dev/null", "--server", cluster.URL, "--insecure-skip-tls-verify", "--token", "secret-token")
 	if code != 0 || !strings.Contains(stdout, "a.example.com") {
 		t.Fatalf("%d %s %s", code, stdout, stderr)
 	}

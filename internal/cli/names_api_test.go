@@ -164,9 +164,9 @@ func (f *fixture) root(argument string) string {
 func TestNamesBesideOtherProjects(t *testing.T) {
 	f := newFixture(t)
 	f.installOthers()
-	for _, k := range ourKinds {
-		if group := f.asKubectl(k.shorts[0]); group != slipwayv1alpha1.GroupName {
-			t.Errorf("kubectl takes %s for a kind of %q", k.shorts[0], group)
+	for _, k := range OurKinds {
+		if group := f.asKubectl(k.Shorts[0]); group != slipwayv1alpha1.GroupName {
+			t.Errorf("kubectl takes %s for a kind of %q", k.Shorts[0], group)
 		}
 	}
 	// Groups have one priority, so that the alphabet decides. This is why pages and messages say backups.slipway.dev.
@@ -181,14 +181,14 @@ func TestNamesBesideOtherProjects(t *testing.T) {
 	gateway := &slipwayv1alpha1.APIGateway{ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Spec: slipwayv1alpha1.APIGatewaySpec{
 		Routes: []slipwayv1alpha1.Route{{Name: "a", Host: "a.example.com", BackendService: &slipwayv1alpha1.BackendService{Name: "a", Port: 80}}},
 	}}
-	if _, err := f.slipway.SlipwayV1alpha1().APIGateways(f.namespace).Create(t.Context(), gateway, metav1.CreateOptions{}); err != nil {
+	if _, err := f.Slipway.SlipwayV1alpha1().APIGateways(f.Namespace).Create(t.Context(), gateway, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, other := range []string{"backups.k8s.mariadb.com Backup", "applications.app.k8s.io Application", "gateways.gateway.solo.io Gateway"} {
 		resource, kind, _ := strings.Cut(other, " ")
 		plural, group, _ := strings.Cut(resource, ".")
 		for _, name := range []string{"shop", "theirs"} {
-			f.make(schema.GroupVersionResource{Group: group, Version: "v1", Resource: plural}, kind, f.namespace, name, nil, nil)
+			f.make(schema.GroupVersionResource{Group: group, Version: "v1", Resource: plural}, kind, f.Namespace, name, nil, nil)
 		}
 	}
 	for argument, want := range map[string]string{
@@ -209,11 +209,11 @@ func TestNamesBesideOtherProjects(t *testing.T) {
 	f.expect(1, []string{`monitorrules.slipway.dev "none" not found` + "\n"}, "tree", "mrule/none")
 	f.expect(1, []string{`replicasets.apps "none" not found`}, "why", "replicaset/none")
 
-	p := &program{flags: genericclioptions.NewConfigFlags(false)}
-	p.flags.KubeConfig = &f.kubeconfig
-	for _, k := range ourKinds {
-		for _, word := range append([]string{k.singular(), k.plural(), strings.ToUpper(k.plural())}, k.shorts...) {
-			if name, _, err := p.resourceName(word); err != nil || name != k.plural()+".slipway.dev" {
+	p := &Program{Flags: genericclioptions.NewConfigFlags(false)}
+	p.Flags.KubeConfig = &f.kubeconfig
+	for _, k := range OurKinds {
+		for _, word := range append([]string{k.Singular(), k.Plural(), strings.ToUpper(k.Plural())}, k.Shorts...) {
+			if name, _, err := p.ResourceName(word); err != nil || name != k.Plural()+".slipway.dev" {
 				t.Errorf("--kind %s is %s, %v", word, name, err)
 			}
 		}

@@ -10,20 +10,20 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// offline runs a command line that needs no cluster. add adds the commands that there are.
-func offline(t *testing.T, add func(*program, *cobra.Command), args ...string) (code int, stdout, stderr string) {
+// Offline runs a command line that needs no cluster. add adds the commands that there are.
+func Offline(t *testing.T, add func(*Program, *cobra.Command), args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	return offlineReading(t, &bytes.Buffer{}, add, args...)
+	return OfflineReading(t, &bytes.Buffer{}, add, args...)
 }
 
-// offlineReading is offline with a standard input.
-func offlineReading(t *testing.T, in io.Reader, add func(*program, *cobra.Command), args ...string) (code int, stdout, stderr string) {
+// OfflineReading is offline with a standard input.
+func OfflineReading(t *testing.T, in io.Reader, add func(*Program, *cobra.Command), args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	out, errOut := &bytes.Buffer{}, &bytes.Buffer{}
-	code = runProgram(t.Context(), Options{
+	code = RunProgram(t.Context(), Options{
 		Version: "v1.2.3",
 		Streams: genericiooptions.IOStreams{In: in, Out: out, ErrOut: errOut},
-		Clock:   clocktesting.NewFakePassiveClock(now),
+		Clock:   clocktesting.NewFakePassiveClock(Now),
 	}, args, add)
 	return code, out.String(), errOut.String()
 }

@@ -14,42 +14,42 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// format is the value of --output.
-type format string
+// Format is the value of --output.
+type Format string
 
 const (
-	formatTable format = "table"
-	formatYAML  format = "yaml"
-	formatJSON  format = "json"
+	FormatTable Format = "table"
+	FormatYAML  Format = "yaml"
+	FormatJSON  Format = "json"
 )
 
-var formats = []string{string(formatTable), string(formatYAML), string(formatJSON)}
+var formats = []string{string(FormatTable), string(FormatYAML), string(FormatJSON)}
 
 // String returns the value of the flag.
-func (f *format) String() string { return string(*f) }
+func (f *Format) String() string { return string(*f) }
 
 // Type names the values in the help text.
-func (f *format) Type() string { return strings.Join(formats, "|") }
+func (f *Format) Type() string { return strings.Join(formats, "|") }
 
 // Set parses the value of the flag.
-func (f *format) Set(value string) error {
-	switch format(value) {
-	case formatTable, formatYAML, formatJSON:
-		*f = format(value)
+func (f *Format) Set(value string) error {
+	switch Format(value) {
+	case FormatTable, FormatYAML, FormatJSON:
+		*f = Format(value)
 		return nil
 	default:
 		return fmt.Errorf("must be one of %s", strings.Join(formats, ", "))
 	}
 }
 
-func (f *format) addFlag(cmd *cobra.Command) {
+func (f *Format) AddFlag(cmd *cobra.Command) {
 	cmd.Flags().VarP(f, "output", "o", "how to show the result")
-	mustComplete(cmd, "output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+	MustComplete(cmd, "output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// print writes a view as YAML or JSON.
-func (f *format) print(out io.Writer, view any) error {
-	if *f == formatYAML {
+// Print writes a view as YAML or JSON.
+func (f *Format) Print(out io.Writer, view any) error {
+	if *f == FormatYAML {
 		raw, err := yaml.Marshal(view)
 		if err != nil {
 			return fmt.Errorf("encode as YAML: %w", err)
@@ -63,22 +63,22 @@ func (f *format) print(out io.Writer, view any) error {
 	return encoder.Encode(view)
 }
 
-// printNext writes one view of a stream. JSON is on one line, YAML is a document of its
+// PrintNext writes one view of a stream. JSON is on one line, YAML is a document of its
 // own.
-func (f *format) printNext(out io.Writer, view any) error {
-	if *f == formatYAML {
+func (f *Format) PrintNext(out io.Writer, view any) error {
+	if *f == FormatYAML {
 		if _, err := fmt.Fprintln(out, "---"); err != nil {
 			return err
 		}
-		return f.print(out, view)
+		return f.Print(out, view)
 	}
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(view)
 }
 
-// table writes rows in aligned columns, without trailing blanks.
-func table(out io.Writer, rows [][]string) error {
+// Table writes rows in aligned columns, without trailing blanks.
+func Table(out io.Writer, rows [][]string) error {
 	const gap = 3
 	var widths []int
 	for _, row := range rows {
@@ -86,14 +86,14 @@ func table(out io.Writer, rows [][]string) error {
 			if column == len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[column] = max(widths[column], utf8.RuneCountInString(printable(cell)))
+			widths[column] = max(widths[column], utf8.RuneCountInString(Printable(cell)))
 		}
 	}
 	text := &strings.Builder{}
 	for _, row := range rows {
 		line := &strings.Builder{}
 		for column, cell := range row {
-			cell = printable(cell)
+			cell = Printable(cell)
 			fmt.Fprint(line, cell, strings.Repeat(" ", widths[column]+gap-utf8.RuneCountInString(cell)))
 		}
 		fmt.Fprintln(text, strings.TrimRight(line.String(), " "))
@@ -102,22 +102,22 @@ func table(out io.Writer, rows [][]string) error {
 	return err
 }
 
-// age formats the time since then, as kubectl does.
-func age(then metav1.Time, now time.Time) string {
+// Age formats the time since then, as kubectl does.
+func Age(then metav1.Time, now time.Time) string {
 	if then.IsZero() {
 		return "unknown"
 	}
 	return duration.HumanDuration(now.Sub(then.Time))
 }
 
-func orNone(text string) string {
+func OrNone(text string) string {
 	if text == "" {
 		return "<none>"
 	}
 	return text
 }
 
-func orDash(text string) string {
+func OrDash(text string) string {
 	if text == "" {
 		return "-"
 	}

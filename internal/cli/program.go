@@ -14,9 +14,9 @@ import (
 
 // Exit codes, for scripts.
 const (
-	exitNotReady    = 1
-	exitTimeout     = 2
-	exitInterrupted = 130
+	ExitNotReady    = 1
+	ExitTimeout     = 2
+	ExitInterrupted = 130
 )
 
 // Options is what the program gives to the commands.
@@ -33,55 +33,55 @@ type Options struct {
 	Clock clock.PassiveClock
 }
 
-// exitError is an error with its own exit code. The message is printed unchanged. An empty
+// ExitError is an error with its own exit code. The message is printed unchanged. An empty
 // message means that everything was printed already.
-type exitError struct {
-	code    int
-	message string
+type ExitError struct {
+	Code    int
+	Message string
 	usage   bool
-	// notFound tells that the object that was named does not exist.
-	notFound bool
+	// NotFound tells that the object that was named does not exist.
+	NotFound bool
 }
 
-func (e *exitError) Error() string { return e.message }
+func (e *ExitError) Error() string { return e.Message }
 
-func usageErrorf(format string, args ...any) error {
-	return &exitError{code: exitNotReady, message: fmt.Sprintf(format, args...), usage: true}
+func UsageErrorf(format string, args ...any) error {
+	return &ExitError{Code: ExitNotReady, Message: fmt.Sprintf(format, args...), usage: true}
 }
 
-// program is what all commands share.
-type program struct {
+// Program is what all commands share.
+type Program struct {
 	Options
-	flags *genericclioptions.ConfigFlags
+	Flags *genericclioptions.ConfigFlags
 }
 
-// runProgram runs a command line and returns the exit code. add adds the commands that there are.
-func runProgram(ctx context.Context, options Options, args []string, add func(p *program, root *cobra.Command)) int {
+// RunProgram runs a command line and returns the exit code. add adds the commands that there are.
+func RunProgram(ctx context.Context, options Options, args []string, add func(p *Program, root *cobra.Command)) int {
 	root := newRoot(options, add)
 	root.SetArgs(append([]string{}, args...)) // with nil, cobra would use the arguments of the process
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return 0
 	}
-	exit := &exitError{code: exitNotReady}
+	exit := &ExitError{Code: ExitNotReady}
 	if !errors.As(err, &exit) {
-		exit.message = "error: " + err.Error()
+		exit.Message = "error: " + err.Error()
 	}
 	if exit.usage {
-		exit.message = fmt.Sprintf("error: %s\nSee '%s --help' for how to use it.", exit.message, cmd.CommandPath())
+		exit.Message = fmt.Sprintf("error: %s\nSee '%s --help' for how to use it.", exit.Message, cmd.CommandPath())
 	}
-	if exit.message != "" {
-		fmt.Fprintln(options.Streams.ErrOut, exit.message)
+	if exit.Message != "" {
+		fmt.Fprintln(options.Streams.ErrOut, exit.Message)
 	}
-	return exit.code
+	return exit.Code
 }
 
 // newRoot makes the command that all others belong to.
-func newRoot(options Options, add func(p *program, root *cobra.Command)) *cobra.Command {
-	p := &program{Options: options, flags: genericclioptions.NewConfigFlags(true)}
+func newRoot(options Options, add func(p *Program, root *cobra.Command)) *cobra.Command {
+	p := &Program{Options: options, Flags: genericclioptions.NewConfigFlags(true)}
 	// As kubectl does. Without it they are lines of a log.
 	warnings := rest.NewWarningWriter(options.Streams.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
-	p.flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
+	p.Flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
 		config.UserAgent = "kubectl-slipway/" + options.Version
 		// These are kubectl's limits. The defaults of client-go are lower, because they are
 		// made for controllers.
@@ -100,8 +100,8 @@ func newRoot(options Options, add func(p *program, root *cobra.Command)) *cobra.
 	root.SetIn(options.Streams.In)
 	root.SetOut(options.Streams.Out)
 	root.SetErr(options.Streams.ErrOut)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageErrorf("%v", err) })
-	p.flags.AddFlags(root.PersistentFlags())
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return UsageErrorf("%v", err) })
+	p.Flags.AddFlags(root.PersistentFlags())
 	p.completeFlags(root)
 	add(p, root)
 	return root

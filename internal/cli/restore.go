@@ -38,15 +38,15 @@ type restoreOptions struct {
 	overwrite, asRoot                  bool
 }
 
-func newRestoreCommand(p *program) *cobra.Command {
-	o := &restoreOptions{waitOptions: waitOptions{program: p, output: formatTable}}
+func NewRestoreCommand(p *Program) *cobra.Command {
+	o := &restoreOptions{waitOptions: waitOptions{Program: p, output: FormatTable}}
 	cmd := &cobra.Command{
 		Use:               "restore backup/NAME --to CLAIM",
 		Short:             "Bring a copy of a Backup back to a volume",
 		Long:              restoreLong,
 		Example:           restoreExample,
 		Args:              oneBackup,
-		ValidArgsFunction: p.completeOf(backupKind),
+		ValidArgsFunction: p.CompleteOf(BackupKind),
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
 	flags := cmd.Flags()
@@ -59,8 +59,8 @@ func newRestoreCommand(p *program) *cobra.Command {
 	flags.BoolVar(&o.overwrite, "overwrite", false, "accept a volume that holds something: files in the way are replaced, the rest stays")
 	flags.BoolVar(&o.asRoot, "as-root", false, "run the pod as root, to give files back to several owners; the namespace must allow it")
 	o.addFlags(cmd)
-	mustComplete(cmd, "to", completeClaims(p))
-	mustComplete(cmd, "volume", completeClaims(p))
+	MustComplete(cmd, "to", completeClaims(p))
+	MustComplete(cmd, "volume", completeClaims(p))
 	return cmd
 }
 
@@ -76,13 +76,13 @@ func (o *restoreOptions) run(ctx context.Context, argument string) error {
 	if err != nil {
 		return err
 	}
-	clients, backup, err := getBackupNamed(ctx, o.program, argument)
+	clients, backup, err := getBackupNamed(ctx, o.Program, argument)
 	if err != nil {
 		return err
 	}
-	made, err := clients.restores().Create(ctx, wanted, metav1.CreateOptions{})
+	made, err := clients.Restores().Create(ctx, wanted, metav1.CreateOptions{})
 	if err != nil {
-		return fmt.Errorf("make a Restore of %s in namespace %q: %w", backupRef(backup.Name), clients.namespace, err)
+		return fmt.Errorf("make a Restore of %s in namespace %q: %w", backupRef(backup.Name), clients.Namespace, err)
 	}
 	return o.started(ctx, clients, made, made.Name, restoreLister(clients))
 }
@@ -99,23 +99,23 @@ func (o *restoreOptions) restore(backup string) (*slipwayv1alpha1.Restore, error
 	spec := &restore.Spec
 	switch {
 	case o.to == "":
-		return nil, usageErrorf("--to is required: the PersistentVolumeClaim to write")
+		return nil, UsageErrorf("--to is required: the PersistentVolumeClaim to write")
 	case o.asOf != "" && o.snapshot != "":
-		return nil, usageErrorf("--as-of and --snapshot exclude each other")
+		return nil, UsageErrorf("--as-of and --snapshot exclude each other")
 	case o.create != "" && o.overwrite:
-		return nil, usageErrorf("--create and --overwrite exclude each other: a new volume is empty")
+		return nil, UsageErrorf("--create and --overwrite exclude each other: a new volume is empty")
 	}
 	if o.asOf != "" {
 		at, err := time.Parse(time.RFC3339, o.asOf)
 		if err != nil {
-			return nil, usageErrorf("--as-of %q is not a time such as 2026-05-01T12:00:00Z", o.asOf)
+			return nil, UsageErrorf("--as-of %q is not a time such as 2026-05-01T12:00:00Z", o.asOf)
 		}
 		spec.AsOf = &metav1.Time{Time: at}
 	}
 	if o.create != "" {
 		size, err := resource.ParseQuantity(o.create)
 		if err != nil {
-			return nil, usageErrorf("--create %q is not a size such as 10Gi", o.create)
+			return nil, UsageErrorf("--create %q is not a size such as 10Gi", o.create)
 		}
 		spec.Target.Create = &slipwayv1alpha1.RestoreClaim{Size: size}
 	}
@@ -133,13 +133,13 @@ func (o *restoreOptions) restore(backup string) (*slipwayv1alpha1.Restore, error
 }
 
 // completeClaims offers the names of the namespace's PersistentVolumeClaims.
-func completeClaims(p *program) cobra.CompletionFunc {
+func completeClaims(p *Program) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-		clients, err := p.clients()
+		clients, err := p.Clients()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
-		list, err := clients.kube.CoreV1().PersistentVolumeClaims(clients.namespace).List(cmd.Context(), metav1.ListOptions{})
+		list, err := clients.Kube.CoreV1().PersistentVolumeClaims(clients.Namespace).List(cmd.Context(), metav1.ListOptions{})
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}

@@ -31,15 +31,15 @@ func (r revision) number() string { return strconv.FormatInt(r.Number, 10) }
 func (r revision) String() string { return fmt.Sprintf("%d (%s)", r.Number, r.Name) }
 
 // loadRevisions reads the stored revisions of a WebApp, oldest first.
-func loadRevisions(ctx context.Context, c *clients, app *slipwayv1alpha1.WebApp) ([]revision, error) {
-	list, err := c.kube.AppsV1().ControllerRevisions(c.namespace).List(ctx, metav1.ListOptions{
+func loadRevisions(ctx context.Context, c *Clients, app *slipwayv1alpha1.WebApp) ([]revision, error) {
+	list, err := c.Kube.AppsV1().ControllerRevisions(c.Namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: labels.SelectorFromSet(labels.Set{
 			slipwayv1alpha1.LabelWebApp:    app.Name,
 			slipwayv1alpha1.LabelManagedBy: slipwayv1alpha1.ManagedBySlipway,
 		}).String(),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list the revisions of %s: %w", ref(app.Name), err)
+		return nil, fmt.Errorf("list the revisions of %s: %w", WebAppRef(app.Name), err)
 	}
 	var revisions []revision
 	for i := range list.Items {
@@ -51,7 +51,7 @@ func loadRevisions(ctx context.Context, c *clients, app *slipwayv1alpha1.WebApp)
 		}
 		r := revision{Name: stored.Name, Number: stored.Revision, Created: stored.CreationTimestamp}
 		if err := json.Unmarshal(stored.Data.Raw, &r.Revision); err != nil {
-			return nil, fmt.Errorf("ControllerRevision %q of %s cannot be read: %w", stored.Name, ref(app.Name), err)
+			return nil, fmt.Errorf("ControllerRevision %q of %s cannot be read: %w", stored.Name, WebAppRef(app.Name), err)
 		}
 		revisions = append(revisions, r)
 	}
@@ -88,7 +88,7 @@ func (v value) String() string {
 	if err := json.Unmarshal([]byte(text), &plain); err == nil && plain != "" && !strings.ContainsFunc(plain, oddInText) {
 		text = plain
 	}
-	text = printable(text)
+	text = Printable(text)
 	if runes := []rune(text); len(runes) > most {
 		return string(runes[:most]) + "..."
 	}

@@ -82,7 +82,7 @@ func TestDiffRevisions(t *testing.T) {
 
 // stored returns a revision of readyApp's spec, with the given changes.
 func stored(number int64, name string, created time.Duration, change func(*desired.Revision)) revision {
-	r := revision{Number: number, Name: name, Created: ago(created), Revision: desired.RevisionOf(readyApp().Spec, "")}
+	r := revision{Number: number, Name: name, Created: Ago(created), Revision: desired.RevisionOf(ReadyApp().Spec, "")}
 	if change != nil {
 		change(&r.Revision)
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
 )
 
-// fieldManager is the field manager of the fields that a rollback writes.
-const fieldManager = "kubectl-slipway"
+// FieldManager is the field manager of the fields that a rollback writes.
+const FieldManager = "kubectl-slipway"
 
 const rollbackLong = `Write an earlier revision of a WebApp back into its spec.
 
@@ -40,42 +40,42 @@ const rollbackExample = `  # Back to the revision before this one
   kubectl slipway rollback webapp/shop --to 3 --watch`
 
 type rollbackOptions struct {
-	*program
-	output  format
+	*Program
+	output  Format
 	to      string
 	dryRun  bool
 	watch   bool
 	timeout time.Duration
 }
 
-func newRollbackCommand(p *program) *cobra.Command {
-	o := &rollbackOptions{program: p, output: formatTable}
+func NewRollbackCommand(p *Program) *cobra.Command {
+	o := &rollbackOptions{Program: p, output: FormatTable}
 	cmd := &cobra.Command{
 		Use:               "rollback webapp/NAME",
 		Short:             "Write an earlier revision back into the spec",
 		Long:              rollbackLong,
 		Example:           rollbackExample,
-		Args:              oneTarget,
-		ValidArgsFunction: p.completeOf(webAppKind),
+		Args:              OneTarget,
+		ValidArgsFunction: p.CompleteOf(WebAppKind),
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
-	o.output.addFlag(cmd)
+	o.output.AddFlag(cmd)
 	cmd.Flags().StringVar(&o.to, "to", "", "number or name of the revision; default: the one before the current one")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "let the API server check the change, and write nothing")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "follow the rollout until it is ready or has failed")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "with --watch, how long to wait at most; 0: no limit")
-	mustComplete(cmd, "to", completeRevisions(p))
+	MustComplete(cmd, "to", completeRevisions(p))
 	return cmd
 }
 
 func (o *rollbackOptions) run(ctx context.Context, argument string) error {
 	if o.watch && o.dryRun {
-		return usageErrorf("--watch has nothing to follow with --dry-run")
+		return UsageErrorf("--watch has nothing to follow with --dry-run")
 	}
 	if o.timeout < 0 || (o.timeout > 0 && !o.watch) {
-		return usageErrorf("--timeout must be positive, and needs --watch")
+		return UsageErrorf("--timeout must be positive, and needs --watch")
 	}
-	clients, app, err := o.target(ctx, argument)
+	clients, app, err := o.Target(ctx, argument)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (o *rollbackOptions) run(ctx context.Context, argument string) error {
 		return err
 	}
 	plan.DryRun = o.dryRun
-	written, err := writeRollback(ctx, clients, app, plan)
+	written, err := WriteRollback(ctx, clients, app, plan)
 	if err != nil {
 		return err
 	}
@@ -92,40 +92,40 @@ func (o *rollbackOptions) run(ctx context.Context, argument string) error {
 		return err
 	}
 	if o.watch {
-		return follow(ctx, o.program, clients, written, o.output, o.timeout)
+		return follow(ctx, o.Program, clients, written, o.output, o.timeout)
 	}
 	return nil
 }
 
-func (o *rollbackOptions) show(plan *rollbackPlan) error {
-	if o.output != formatTable {
-		return o.output.print(o.Streams.Out, plan)
+func (o *rollbackOptions) show(plan *RollbackPlan) error {
+	if o.output != FormatTable {
+		return o.output.Print(o.Streams.Out, plan)
 	}
 	return printRollback(o.Streams.Out, plan)
 }
 
-func loadPlan(ctx context.Context, c *clients, app *slipwayv1alpha1.WebApp, to string) (*rollbackPlan, error) {
+func loadPlan(ctx context.Context, c *Clients, app *slipwayv1alpha1.WebApp, to string) (*RollbackPlan, error) {
 	revisions, err := loadRevisions(ctx, c, app)
 	if err != nil {
 		return nil, err
 	}
 	configHash := ""
-	deployment, err := c.kube.AppsV1().Deployments(c.namespace).Get(ctx, desired.Name(app), metav1.GetOptions{})
+	deployment, err := c.Kube.AppsV1().Deployments(c.Namespace).Get(ctx, desired.Name(app), metav1.GetOptions{})
 	switch {
 	case err == nil:
 		configHash = deployment.Spec.Template.Annotations[slipwayv1alpha1.AnnotationConfigHash]
 	case !apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("get the Deployment of %s: %w", ref(app.Name), err)
+		return nil, fmt.Errorf("get the Deployment of %s: %w", WebAppRef(app.Name), err)
 	}
 	return planRollback(app, revisions, to, configHash)
 }
 
-// writeRollback patches only the fields that differ, so that fields unknown to this program
+// WriteRollback patches only the fields that differ, so that fields unknown to this program
 // stay. The operator writes the status often. Then the resource version is new but the spec
 // is the same, so the patch is sent again. If somebody else changed the spec, nothing is
 // written.
-func writeRollback(ctx context.Context, c *clients, app *slipwayv1alpha1.WebApp, plan *rollbackPlan) (*slipwayv1alpha1.WebApp, error) {
-	options := metav1.PatchOptions{FieldManager: fieldManager}
+func WriteRollback(ctx context.Context, c *Clients, app *slipwayv1alpha1.WebApp, plan *RollbackPlan) (*slipwayv1alpha1.WebApp, error) {
+	options := metav1.PatchOptions{FieldManager: FieldManager}
 	if plan.DryRun {
 		options.DryRun = []string{metav1.DryRunAll}
 	}
@@ -136,11 +136,11 @@ func writeRollback(ctx context.Context, c *clients, app *slipwayv1alpha1.WebApp,
 		if err != nil {
 			return err
 		}
-		written, err = c.webApps().Patch(ctx, app.Name, types.MergePatchType, patch, options)
+		written, err = c.WebApps().Patch(ctx, app.Name, types.MergePatchType, patch, options)
 		if !apierrors.IsConflict(err) {
 			return err
 		}
-		fresh, getErr := c.getWebApp(ctx, app.Name)
+		fresh, getErr := c.GetWebApp(ctx, app.Name)
 		if getErr != nil {
 			return getErr
 		}
@@ -151,7 +151,7 @@ func writeRollback(ctx context.Context, c *clients, app *slipwayv1alpha1.WebApp,
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("roll back %s to revision %d (%s): %w", ref(app.Name), plan.Number, plan.Revision, err)
+		return nil, fmt.Errorf("roll back %s to revision %d (%s): %w", WebAppRef(app.Name), plan.Number, plan.Revision, err)
 	}
 	return written, nil
 }
@@ -175,12 +175,12 @@ func rollbackPatch(from, to slipwayv1alpha1.WebAppSpec, version string) ([]byte,
 }
 
 // completeRevisions offers the names of the revisions of the WebApp that was named.
-func completeRevisions(p *program) cobra.CompletionFunc {
+func completeRevisions(p *Program) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) != 1 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		clients, app, err := p.target(cmd.Context(), args[0])
+		clients, app, err := p.Target(cmd.Context(), args[0])
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}

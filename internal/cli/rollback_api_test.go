@@ -73,7 +73,7 @@ func TestRollbackOfFailedRollout(t *testing.T) {
 	f.edit(func(spec *slipwayv1alpha1.WebAppSpec) { spec.Image = "registry.example.com/shop:2" })
 	running := f.follow("status", "shop", "--watch")
 	f.deployed("registry.example.com/shop:2")
-	if err := f.cluster.Stick(t.Context(), f.namespace, "shop", waiting("ImagePullBackOff", "not found")); err != nil {
+	if err := f.cluster.Stick(t.Context(), f.Namespace, "shop", Waiting("ImagePullBackOff", "not found")); err != nil {
 		t.Fatal(err)
 	}
 	running.ends(1, "error: webapp/shop is not ready: RolledBack: revision")
@@ -88,18 +88,18 @@ func TestRollbackOfFailedRollout(t *testing.T) {
 func TestRollbackIsNotBlind(t *testing.T) {
 	f := newFixture(t)
 	app := f.create()
-	plan := func(app *slipwayv1alpha1.WebApp) *rollbackPlan {
+	plan := func(app *slipwayv1alpha1.WebApp) *RollbackPlan {
 		spec := *app.Spec.DeepCopy()
 		spec.Image = "registry.example.com/shop:0"
-		return &rollbackPlan{Name: "shop", Number: 1, Revision: "shop-1", Spec: spec}
+		return &RollbackPlan{Name: "shop", Number: 1, Revision: "shop-1", Spec: spec}
 	}
-	f.report(func(app *slipwayv1alpha1.WebApp) { setCondition(app, condition("Ready", true, "Ready", "")) })
-	written, err := writeRollback(t.Context(), f.clients, app, plan(app))
+	f.report(func(app *slipwayv1alpha1.WebApp) { SetCondition(app, Condition("Ready", true, "Ready", "")) })
+	written, err := WriteRollback(t.Context(), f.Clients, app, plan(app))
 	if err != nil || written.Spec.Image != "registry.example.com/shop:0" {
 		t.Fatalf("a status written in between is in the way: %v", err)
 	}
 	f.edit(func(spec *slipwayv1alpha1.WebAppSpec) { spec.Image = "registry.example.com/shop:theirs" })
-	if _, err := writeRollback(t.Context(), f.clients, app, plan(app)); err == nil || !strings.Contains(err.Error(), "somebody else changed it") {
+	if _, err := WriteRollback(t.Context(), f.Clients, app, plan(app)); err == nil || !strings.Contains(err.Error(), "somebody else changed it") {
 		t.Errorf("got %v", err)
 	}
 	if image := f.app().Spec.Image; image != "registry.example.com/shop:theirs" {
@@ -107,10 +107,10 @@ func TestRollbackIsNotBlind(t *testing.T) {
 	}
 	managed := false
 	for _, entry := range written.ManagedFields {
-		managed = managed || entry.Manager == fieldManager
+		managed = managed || entry.Manager == FieldManager
 	}
 	if !managed {
-		t.Errorf("no field carries the manager %s", fieldManager)
+		t.Errorf("no field carries the manager %s", FieldManager)
 	}
 }
 
@@ -119,7 +119,7 @@ func TestRollbackIsNotBlind(t *testing.T) {
 func TestRollbackWithSecrets(t *testing.T) {
 	f := newFixture(t)
 	env.StartOperator(t, nil)
-	secret, err := f.kube.CoreV1().Secrets(f.namespace).Create(t.Context(), &corev1.Secret{
+	secret, err := f.Kube.CoreV1().Secrets(f.Namespace).Create(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "db"}, StringData: map[string]string{"password": "one"},
 	}, metav1.CreateOptions{})
 	if err != nil {
@@ -131,7 +131,7 @@ func TestRollbackWithSecrets(t *testing.T) {
 	f.rollOut("registry.example.com/shop:1")
 	before := f.configHash()
 	secret.StringData = map[string]string{"password": "two"}
-	if _, err := f.kube.CoreV1().Secrets(f.namespace).Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
+	if _, err := f.Kube.CoreV1().Secrets(f.Namespace).Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	environment.Eventually(f, func() error {
@@ -158,7 +158,7 @@ func (f *fixture) configHash() string {
 
 func (f *fixture) app() *slipwayv1alpha1.WebApp {
 	f.Helper()
-	app, err := f.getWebApp(f.Context(), "shop")
+	app, err := f.GetWebApp(f.Context(), "shop")
 	if err != nil {
 		f.Fatal(fmt.Errorf("read it back: %w", err))
 	}

@@ -55,7 +55,7 @@ func FuzzRollback(f *testing.F) {
 }
 
 // patched applies a rollback's patch as RFC 7396 defines it.
-func patched(t *testing.T, spec slipwayv1alpha1.WebAppSpec, plan *rollbackPlan) slipwayv1alpha1.WebAppSpec {
+func patched(t *testing.T, spec slipwayv1alpha1.WebAppSpec, plan *RollbackPlan) slipwayv1alpha1.WebAppSpec {
 	t.Helper()
 	patch, err := rollbackPatch(spec, plan.Spec, "7")
 	if err != nil {
@@ -142,7 +142,7 @@ func FuzzDiff(f *testing.F) {
 		if diff := cmp.Diff(there, back); diff != "" {
 			t.Errorf("there and back (-there +back):\n%s", diff)
 		}
-		if app := readyApp(); len(there) == 0 && !samePods(app, a, b) {
+		if app := ReadyApp(); len(there) == 0 && !samePods(app, a, b) {
 			t.Error("other pods, and nothing differs")
 		}
 		for _, c := range there {

@@ -9,8 +9,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
 )
 
-// rollbackPlan is what a rollback writes, and what it shows.
-type rollbackPlan struct {
+// RollbackPlan is what a rollback writes, and what it shows.
+type RollbackPlan struct {
 	Name      string       `json:"name"`
 	Namespace string       `json:"namespace"`
 	Number    int64        `json:"number"`
@@ -25,19 +25,19 @@ type rollbackPlan struct {
 // planRollback decides what a rollback writes. to is a revision's number or name. If it is
 // empty, the newest revision is used that leads to other pods than the spec, which is the
 // revision before the current one. configHash is the hash of the running pods.
-func planRollback(app *slipwayv1alpha1.WebApp, revisions []revision, to, configHash string) (*rollbackPlan, error) {
+func planRollback(app *slipwayv1alpha1.WebApp, revisions []revision, to, configHash string) (*RollbackPlan, error) {
 	target, err := chooseRevision(app, revisions, to)
 	if err != nil {
 		return nil, err
 	}
 	merged := mergeRevision(app.Spec, *target)
-	plan := &rollbackPlan{
+	plan := &RollbackPlan{
 		Name: app.Name, Namespace: app.Namespace, Number: target.Number, Revision: target.Name,
 		Changes: diffSpecs(app.Spec, merged), Spec: merged,
 	}
 	configDiffers := target.ConfigHash != "" && target.ConfigHash != configHash
 	if len(plan.Changes) == 0 {
-		message := fmt.Sprintf("nothing to roll back: the spec of %s already asks for revision %s", ref(app.Name), target)
+		message := fmt.Sprintf("nothing to roll back: the spec of %s already asks for revision %s", WebAppRef(app.Name), target)
 		if configDiffers {
 			message += "; the content of its Secrets and ConfigMaps has changed since, and cannot be rolled back"
 		}
@@ -60,7 +60,7 @@ func planRollback(app *slipwayv1alpha1.WebApp, revisions []revision, to, configH
 
 func chooseRevision(app *slipwayv1alpha1.WebApp, revisions []revision, to string) (*revision, error) {
 	if len(revisions) == 0 {
-		return nil, fmt.Errorf("%s has no revision to roll back to: nothing has rolled out completely yet", ref(app.Name))
+		return nil, fmt.Errorf("%s has no revision to roll back to: nothing has rolled out completely yet", WebAppRef(app.Name))
 	}
 	for i := len(revisions) - 1; i >= 0; i-- {
 		r := &revisions[i]
@@ -72,9 +72,9 @@ func chooseRevision(app *slipwayv1alpha1.WebApp, revisions []revision, to string
 		}
 	}
 	if to == "" {
-		return nil, fmt.Errorf("%s has no revision before the current one; there is only %s", ref(app.Name), available(revisions))
+		return nil, fmt.Errorf("%s has no revision before the current one; there is only %s", WebAppRef(app.Name), available(revisions))
 	}
-	return nil, fmt.Errorf("%s has no revision %q; there are %s", ref(app.Name), to, available(revisions))
+	return nil, fmt.Errorf("%s has no revision %q; there are %s", WebAppRef(app.Name), to, available(revisions))
 }
 
 // samePods reports whether two specs lead to the same pods. The specs may be written
@@ -111,22 +111,22 @@ func mergeRevision(spec slipwayv1alpha1.WebAppSpec, r revision) slipwayv1alpha1.
 	return merged
 }
 
-func printRollback(out io.Writer, plan *rollbackPlan) error {
+func printRollback(out io.Writer, plan *RollbackPlan) error {
 	text := &strings.Builder{}
 	done := "rolled back"
 	if plan.DryRun {
 		done = "would be rolled back"
 	}
-	fmt.Fprintf(text, "%s %s to revision %d (%s)", ref(plan.Name), done, plan.Number, plan.Revision)
+	fmt.Fprintf(text, "%s %s to revision %d (%s)", WebAppRef(plan.Name), done, plan.Number, plan.Revision)
 	if plan.DryRun {
 		fmt.Fprint(text, " (server dry run)")
 	}
 	fmt.Fprintln(text)
 	for _, c := range plan.Changes {
-		fmt.Fprintf(text, "  %s: %s -> %s\n", printable(c.Field), c.From, c.To)
+		fmt.Fprintf(text, "  %s: %s -> %s\n", Printable(c.Field), c.From, c.To)
 	}
 	for _, note := range plan.Notes {
-		fmt.Fprintf(text, "Note: %s\n", printable(note))
+		fmt.Fprintf(text, "Note: %s\n", Printable(note))
 	}
 	_, err := io.WriteString(out, text.String())
 	return err

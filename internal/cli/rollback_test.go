@@ -31,24 +31,24 @@ func TestPlanRollback(t *testing.T) {
 		wantNote  string
 		wantErr   string
 	}{
-		"the one before the current one":      {app: readyApp(), want: 4},
-		"after a rollback, the one that runs": {app: readyApp(rolledBack), want: 5},
-		"by number":                           {app: readyApp(), to: "3", want: 3},
-		"by name":                             {app: readyApp(), to: "shop-1111111111", want: 3},
-		"an unknown one":                      {app: readyApp(), to: "9", wantErr: `webapp/shop has no revision "9"; there are 3 (shop-1111111111), 4 (shop-2222222222), 5 (shop-3f0c9a1b2c)`},
-		"the current one":                     {app: readyApp(), to: "5", wantErr: "nothing to roll back: the spec of webapp/shop already asks for revision 5 (shop-3f0c9a1b2c)"},
-		"only the current one":                {app: readyApp(), revisions: past()[2:], wantErr: "no revision before the current one; there is only 5 (shop-3f0c9a1b2c)"},
-		"not the current one in other words": {app: readyApp(func(a *slipwayv1alpha1.WebApp) {
+		"the one before the current one":      {app: ReadyApp(), want: 4},
+		"after a rollback, the one that runs": {app: ReadyApp(RolledBack), want: 5},
+		"by number":                           {app: ReadyApp(), to: "3", want: 3},
+		"by name":                             {app: ReadyApp(), to: "shop-1111111111", want: 3},
+		"an unknown one":                      {app: ReadyApp(), to: "9", wantErr: `webapp/shop has no revision "9"; there are 3 (shop-1111111111), 4 (shop-2222222222), 5 (shop-3f0c9a1b2c)`},
+		"the current one":                     {app: ReadyApp(), to: "5", wantErr: "nothing to roll back: the spec of webapp/shop already asks for revision 5 (shop-3f0c9a1b2c)"},
+		"only the current one":                {app: ReadyApp(), revisions: past()[2:], wantErr: "no revision before the current one; there is only 5 (shop-3f0c9a1b2c)"},
+		"not the current one in other words": {app: ReadyApp(func(a *slipwayv1alpha1.WebApp) {
 			a.Spec.Resources, a.Spec.ImagePullSecrets = &slipwayv1alpha1.ResourceRequirements{}, []slipwayv1alpha1.LocalReference{}
 		}), want: 4},
-		"not the current one with a volume":       {app: readyApp(), revisions: withVolumeLast, want: 4},
-		"none at all":                             {app: readyApp(), revisions: []revision{}, wantErr: "nothing has rolled out completely yet"},
-		"other content of its Secrets":            {app: readyApp(), revisions: withHash("then"), hash: "now", want: 4, wantNote: "their content is not part of a rollback, and it has changed"},
-		"the same content":                        {app: readyApp(), revisions: withHash("now"), hash: "now", want: 4},
-		"only the content differs":                {app: readyApp(func(a *slipwayv1alpha1.WebApp) { a.Spec.Image = "registry.example.com/shop:1.4.1" }), revisions: withHash("then"), hash: "now", to: "4", wantErr: "has changed since, and cannot be rolled back"},
-		"a volume that is not in the spec":        {app: readyApp(), revisions: withVolume, want: 4, wantNote: "That revision had a volume at /data"},
-		"a volume that the revision did not have": {app: readyApp(func(a *slipwayv1alpha1.WebApp) { a.Spec.Storage = &slipwayv1alpha1.Storage{MountPath: "/d"} }), to: "4", want: 4, wantNote: "stays"},
-		"a paused one":                            {app: readyApp(func(a *slipwayv1alpha1.WebApp) { a.Spec.Paused = true }), want: 4, wantNote: "spec.paused is set"},
+		"not the current one with a volume":       {app: ReadyApp(), revisions: withVolumeLast, want: 4},
+		"none at all":                             {app: ReadyApp(), revisions: []revision{}, wantErr: "nothing has rolled out completely yet"},
+		"other content of its Secrets":            {app: ReadyApp(), revisions: withHash("then"), hash: "now", want: 4, wantNote: "their content is not part of a rollback, and it has changed"},
+		"the same content":                        {app: ReadyApp(), revisions: withHash("now"), hash: "now", want: 4},
+		"only the content differs":                {app: ReadyApp(func(a *slipwayv1alpha1.WebApp) { a.Spec.Image = "registry.example.com/shop:1.4.1" }), revisions: withHash("then"), hash: "now", to: "4", wantErr: "has changed since, and cannot be rolled back"},
+		"a volume that is not in the spec":        {app: ReadyApp(), revisions: withVolume, want: 4, wantNote: "That revision had a volume at /data"},
+		"a volume that the revision did not have": {app: ReadyApp(func(a *slipwayv1alpha1.WebApp) { a.Spec.Storage = &slipwayv1alpha1.Storage{MountPath: "/d"} }), to: "4", want: 4, wantNote: "stays"},
+		"a paused one":                            {app: ReadyApp(func(a *slipwayv1alpha1.WebApp) { a.Spec.Paused = true }), want: 4, wantNote: "spec.paused is set"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestPlanRollback(t *testing.T) {
 
 // TestMergeRevision proves that a rollback touches what a revision holds and nothing else.
 func TestMergeRevision(t *testing.T) {
-	now := readyApp(func(app *slipwayv1alpha1.WebApp) {
+	now := ReadyApp(func(app *slipwayv1alpha1.WebApp) {
 		app.Spec.Paused = true
 		app.Spec.Autoscaling = &slipwayv1alpha1.Autoscaling{MaxReplicas: 9}
 		app.Spec.Rollout = &slipwayv1alpha1.Rollout{OnFailure: slipwayv1alpha1.FailurePolicyHold}
@@ -84,7 +84,7 @@ func TestMergeRevision(t *testing.T) {
 		app.Spec.Args = []string{"--new"}
 		app.Spec.ServiceAccountName = "new"
 	}).Spec
-	then := readyApp(func(app *slipwayv1alpha1.WebApp) {
+	then := ReadyApp(func(app *slipwayv1alpha1.WebApp) {
 		app.Spec.Image, app.Spec.Port = "shop:1", 80
 		app.Spec.Env = map[string]slipwayv1alpha1.EnvValue{"OLD": "1"}
 		app.Spec.Command = []string{"/old"}
@@ -107,7 +107,7 @@ func TestMergeRevision(t *testing.T) {
 }
 
 func TestRollbackPatch(t *testing.T) {
-	app := readyApp()
+	app := ReadyApp()
 	plan, err := planRollback(app, past(), "3", "")
 	if err != nil {
 		t.Fatal(err)
@@ -123,18 +123,18 @@ func TestRollbackPatch(t *testing.T) {
 }
 
 func TestPrintRollback(t *testing.T) {
-	plan, err := planRollback(readyApp(func(a *slipwayv1alpha1.WebApp) {
+	plan, err := planRollback(ReadyApp(func(a *slipwayv1alpha1.WebApp) {
 		a.Spec.Paused = true
 		a.Spec.Args = []string{strings.Repeat("long ", 40)}
 	}), past(), "3", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkGolden(t, "rollback/done.txt", func(out *bytes.Buffer) error { return printRollback(out, plan) })
+	Golden(t, "rollback/done.txt", func(out *bytes.Buffer) error { return printRollback(out, plan) })
 	plan.DryRun = true
-	checkGolden(t, "rollback/dry-run.txt", func(out *bytes.Buffer) error { return printRollback(out, plan) })
-	checkGolden(t, "rollback/dry-run.json", func(out *bytes.Buffer) error {
-		output := formatJSON
-		return output.print(out, plan)
+	Golden(t, "rollback/dry-run.txt", func(out *bytes.Buffer) error { return printRollback(out, plan) })
+	Golden(t, "rollback/dry-run.json", func(out *bytes.Buffer) error {
+		output := FormatJSON
+		return output.Print(out, plan)
 	})
 }

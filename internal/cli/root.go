@@ -8,7 +8,7 @@ import (
 
 // Run runs the command line and returns the exit code.
 func Run(ctx context.Context, options Options, args []string) int {
-	return runProgram(ctx, options, args, addCommands)
+	return RunProgram(ctx, options, args, addCommands)
 }
 
 const rootLong = `See and steer the applications that Slipway runs.
@@ -39,24 +39,24 @@ const rootExample = `  # Is it ready? Follow a rollout until it is, or has faile
   kubectl slipway crd check widgets.yaml`
 
 // addCommands adds the commands of all rooms.
-func addCommands(p *program, root *cobra.Command) {
+func addCommands(p *Program, root *cobra.Command) {
 	root.Short = "See and steer the applications that Slipway runs"
 	root.Long = rootLong
 	root.Example = rootExample
 	root.AddCommand(
-		newStatusCommand(p),
-		newWhyCommand(p),
-		newTreeCommand(p),
-		newWatchCommand(p),
-		newHistoryCommand(p),
-		newChangesCommand(p),
-		newHealthCommand(p),
-		newCoverageCommand(p),
-		newUICommand(p),
-		newRollbackCommand(p),
-		newBackupCommand(p),
-		newRestoreCommand(p),
-		newCRDCommand(p),
-		newVersionCommand(p),
+		NewStatusCommand(p),
+		NewWhyCommand(p),
+		NewTreeCommand(p),
+		NewWatchCommand(p),
+		NewHistoryCommand(p),
+		NewChangesCommand(p),
+		NewHealthCommand(p),
+		NewCoverageCommand(p),
+		NewUICommand(p),
+		NewRollbackCommand(p),
+		NewBackupCommand(p),
+		NewRestoreCommand(p),
+		NewCRDCommand(p),
+		NewVersionCommand(p),
 	)
 }

@@ -26,24 +26,24 @@ const statusExample = `  # The state now
   kubectl slipway status webapp/shop -o json`
 
 type statusOptions struct {
-	*program
-	output  format
+	*Program
+	output  Format
 	watch   bool
 	timeout time.Duration
 }
 
-func newStatusCommand(p *program) *cobra.Command {
-	o := &statusOptions{program: p, output: formatTable}
+func NewStatusCommand(p *Program) *cobra.Command {
+	o := &statusOptions{Program: p, output: FormatTable}
 	cmd := &cobra.Command{
 		Use:               "status webapp/NAME",
 		Short:             "Show the state of a WebApp, or follow its rollout",
 		Long:              statusLong,
 		Example:           statusExample,
-		Args:              oneTarget,
-		ValidArgsFunction: p.completeOf(webAppKind),
+		Args:              OneTarget,
+		ValidArgsFunction: p.CompleteOf(WebAppKind),
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
-	o.output.addFlag(cmd)
+	o.output.AddFlag(cmd)
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "follow the rollout until it is ready or has failed")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "with --watch, how long to wait at most; 0: no limit")
 	return cmd
@@ -51,30 +51,30 @@ func newStatusCommand(p *program) *cobra.Command {
 
 func (o *statusOptions) run(ctx context.Context, argument string) error {
 	if o.timeout < 0 || (o.timeout > 0 && !o.watch) {
-		return usageErrorf("--timeout must be positive, and needs --watch")
+		return UsageErrorf("--timeout must be positive, and needs --watch")
 	}
-	clients, app, err := o.target(ctx, argument)
+	clients, app, err := o.Target(ctx, argument)
 	if err != nil {
 		return err
 	}
 	if o.watch {
-		return follow(ctx, o.program, clients, app, o.output, o.timeout)
+		return follow(ctx, o.Program, clients, app, o.output, o.timeout)
 	}
 	view := statusOf(app)
-	if o.output != formatTable {
-		return o.output.print(o.Streams.Out, view)
+	if o.output != FormatTable {
+		return o.output.Print(o.Streams.Out, view)
 	}
 	return printStatus(o.Streams.Out, view, o.Clock.Now())
 }
 
 // endedWith turns the verdict at the end of a watch into the command's result.
-func endedWith(p *program, output format, name, replicas, image string, v health.Verdict) error {
+func endedWith(p *Program, output Format, name, replicas, image string, v health.Verdict) error {
 	if v.State != health.Healthy {
-		return &exitError{code: exitNotReady, message: fmt.Sprintf("error: %s is not ready: %s", ref(name), because(v.Reason, v.Message))}
+		return &ExitError{Code: ExitNotReady, Message: fmt.Sprintf("error: %s is not ready: %s", WebAppRef(name), Because(v.Reason, v.Message))}
 	}
-	if output != formatTable {
+	if output != FormatTable {
 		return nil
 	}
-	_, err := fmt.Fprintf(p.Streams.Out, "%s is ready: %s replicas of %s\n", ref(name), replicas, printable(image))
+	_, err := fmt.Fprintf(p.Streams.Out, "%s is ready: %s replicas of %s\n", WebAppRef(name), replicas, Printable(image))
 	return err
 }

@@ -30,7 +30,7 @@ func TestStatusWatchWithOperator(t *testing.T) {
 	second := f.follow("status", "shop", "-w")
 	second.until("RolloutInProgress")
 	f.deployed("registry.example.com/shop:2")
-	if err := f.cluster.Stick(t.Context(), f.namespace, "shop", crashedStatus()); err != nil {
+	if err := f.cluster.Stick(t.Context(), f.Namespace, "shop", crashedStatus()); err != nil {
 		t.Fatal(err)
 	}
 	second.until("Degraded     True    CrashLoopBackOff")
@@ -42,7 +42,7 @@ func TestStatusWatchWithOperator(t *testing.T) {
 func TestStatusWatchEnds(t *testing.T) {
 	message := "why it is so"
 	progressing := func(app *slipwayv1alpha1.WebApp) {
-		setCondition(app, condition("Ready", false, slipwayv1alpha1.ReasonRolloutInProgress, "on its way"))
+		SetCondition(app, Condition("Ready", false, slipwayv1alpha1.ReasonRolloutInProgress, "on its way"))
 	}
 	cases := map[string]struct {
 		args   []string
@@ -52,16 +52,16 @@ func TestStatusWatchEnds(t *testing.T) {
 	}{
 		"stalled": {act: func(f *fixture) {
 			f.report(func(app *slipwayv1alpha1.WebApp) {
-				setCondition(app, condition("Stalled", true, slipwayv1alpha1.ReasonNameConflict, message))
+				SetCondition(app, Condition("Stalled", true, slipwayv1alpha1.ReasonNameConflict, message))
 			})
 		}, code: 1, stderr: "error: webapp/shop is not ready: NameConflict: why it is so"},
 		"rolled back": {act: func(f *fixture) {
 			f.report(func(app *slipwayv1alpha1.WebApp) {
-				setCondition(app, condition("RolledBack", true, "CrashLoopBackOff", message))
+				SetCondition(app, Condition("RolledBack", true, "CrashLoopBackOff", message))
 			})
 		}, code: 1, stderr: "is not ready: RolledBack: why it is so"},
 		"deleted": {act: func(f *fixture) {
-			if err := f.webApps().Delete(f.Context(), "shop", metav1.DeleteOptions{}); err != nil {
+			if err := f.WebApps().Delete(f.Context(), "shop", metav1.DeleteOptions{}); err != nil {
 				f.Fatal(err)
 			}
 		}, code: 1, stderr: "error: webapp/shop was deleted"},
@@ -84,7 +84,7 @@ func TestStatusWatchEnds(t *testing.T) {
 		running := f.follow("status", "shop", "--watch")
 		running.until("generation 1 waits for the operator")
 		running.stop()
-		running.ends(exitInterrupted, "")
+		running.ends(ExitInterrupted, "")
 	})
 }
 
@@ -94,7 +94,7 @@ func TestStatusWatchJSON(t *testing.T) {
 	f.create()
 	running := f.follow("status", "shop", "--watch", "-o", "json")
 	running.until(`"state":"Progressing"`)
-	f.report(func(app *slipwayv1alpha1.WebApp) { setCondition(app, condition("Ready", true, "Ready", "fine")) })
+	f.report(func(app *slipwayv1alpha1.WebApp) { SetCondition(app, Condition("Ready", true, "Ready", "fine")) })
 	running.until(`"state":"Healthy"`)
 	view := struct {
 		Name       string
@@ -108,7 +108,7 @@ func TestStatusWatchJSON(t *testing.T) {
 
 func TestUnknownWebApp(t *testing.T) {
 	f := newFixture(t)
-	want := `Error from server (NotFound): webapps.slipway.dev "nope" not found in namespace "` + f.namespace + `"`
+	want := `Error from server (NotFound): webapps.slipway.dev "nope" not found in namespace "` + f.Namespace + `"`
 	for _, name := range []string{"status", "why", "history", "rollback"} {
 		f.expect(1, []string{want}, name, "webapp/nope")
 	}
@@ -122,6 +122,6 @@ func TestCompletion(t *testing.T) {
 	f.create(func(app *slipwayv1alpha1.WebApp) { app.Name = "other" })
 	f.expect(0, []string{"shop\n:4"}, "__complete", "status", "--kubeconfig", f.kubeconfig, "sh")
 	f.expect(0, []string{"webapp/other\nwebapp/shop\n:4"}, "__complete", "why", "--kubeconfig", f.kubeconfig, "webapp/")
-	f.expect(0, []string{f.namespace + "\n"}, "__complete", "why", "--kubeconfig", f.kubeconfig, "-n", "test-")
+	f.expect(0, []string{f.Namespace + "\n"}, "__complete", "why", "--kubeconfig", f.kubeconfig, "-n", "test-")
 	f.expect(0, []string{"test\n:4"}, "__complete", "why", "--kubeconfig", f.kubeconfig, "--context", "te")
 }

@@ -33,23 +33,23 @@ type statusView struct {
 }
 
 func statusOf(app *slipwayv1alpha1.WebApp) statusView {
-	v := verdict(app, app.Generation)
+	v := Verdict(app, app.Generation)
 	return statusView{
 		Name: app.Name, Namespace: app.Namespace,
 		State: v.State, Reason: v.Reason, Message: v.Message,
 		Generation: app.Generation, ObservedGeneration: app.Status.ObservedGeneration,
-		Replicas: replicas(app), Image: app.Status.Image, WantedImage: app.Spec.Image, URL: app.Status.ServiceURL,
+		Replicas: Replicas(app), Image: app.Status.Image, WantedImage: app.Spec.Image, URL: app.Status.ServiceURL,
 		Revision: app.Status.Revision, LastGoodRevision: app.Status.LastGoodRevision,
 		Paused: app.Spec.Paused, Rollout: app.Status.Rollout, Conditions: app.Status.Conditions,
 	}
 }
 
 func printStatus(out io.Writer, view statusView, now time.Time) error {
-	image := orNone(view.Image)
+	image := OrNone(view.Image)
 	if view.Image != view.WantedImage {
 		image += fmt.Sprintf(" (spec: %s)", view.WantedImage)
 	}
-	revision := orNone(view.Revision)
+	revision := OrNone(view.Revision)
 	if view.Revision != "" && view.Revision == view.LastGoodRevision {
 		revision += " (last good)"
 	} else if view.LastGoodRevision != "" {
@@ -65,12 +65,12 @@ func printStatus(out io.Writer, view statusView, now time.Time) error {
 		{"State:", string(view.State)},
 		{"Replicas:", view.Replicas + " ready"},
 		{"Image:", image},
-		{"URL:", orNone(view.URL)},
+		{"URL:", OrNone(view.URL)},
 		{"Revision:", revision},
 		{"Generation:", generation},
 	}
 	if view.Rollout != nil {
-		rollout := fmt.Sprintf("%s, started %s ago", view.Rollout.Revision, age(view.Rollout.StartTime, now))
+		rollout := fmt.Sprintf("%s, started %s ago", view.Rollout.Revision, Age(view.Rollout.StartTime, now))
 		if view.State == health.Healthy {
 			rollout += ", complete: the last good one when its pods have been ready for spec.rollout.minReadySeconds"
 		}
@@ -79,11 +79,11 @@ func printStatus(out io.Writer, view statusView, now time.Time) error {
 	if view.Paused {
 		rows = append(rows, []string{"Paused:", "yes (spec.paused)"})
 	}
-	if err := table(out, rows); err != nil {
+	if err := Table(out, rows); err != nil {
 		return err
 	}
 	if len(view.Conditions) == 0 {
-		_, err := fmt.Fprintf(out, "\nThe operator has not said anything about %s yet.\n", ref(view.Name))
+		_, err := fmt.Fprintf(out, "\nThe operator has not said anything about %s yet.\n", WebAppRef(view.Name))
 		return err
 	}
 	if _, err := fmt.Fprintln(out); err != nil {
@@ -98,7 +98,7 @@ func printStatus(out io.Writer, view statusView, now time.Time) error {
 		} else {
 			said[message] = c.Type
 		}
-		conditions = append(conditions, []string{c.Type, string(c.Status), age(c.LastTransitionTime, now), c.Reason, message})
+		conditions = append(conditions, []string{c.Type, string(c.Status), Age(c.LastTransitionTime, now), c.Reason, message})
 	}
-	return table(out, conditions)
+	return Table(out, conditions)
 }

@@ -20,7 +20,7 @@ import (
 
 // follow prints every change of a WebApp until its rollout has ended. from is a fresh copy
 // of the WebApp.
-func follow(ctx context.Context, p *program, clients *clients, from *slipwayv1alpha1.WebApp, output format, timeout time.Duration) error {
+func follow(ctx context.Context, p *Program, clients *Clients, from *slipwayv1alpha1.WebApp, output Format, timeout time.Duration) error {
 	watchCtx, cancel := watchtools.ContextWithOptionalTimeout(ctx, timeout)
 	defer cancel()
 	start := p.Clock.Now()
@@ -28,8 +28,8 @@ func follow(ctx context.Context, p *program, clients *clients, from *slipwayv1al
 	show := func(app *slipwayv1alpha1.WebApp) error {
 		lines := changes(last, app)
 		last = app
-		if len(lines) > 0 && output != formatTable {
-			return output.printNext(p.Streams.Out, statusOf(app))
+		if len(lines) > 0 && output != FormatTable {
+			return output.PrintNext(p.Streams.Out, statusOf(app))
 		}
 		for _, line := range lines {
 			if _, err := fmt.Fprintf(p.Streams.Out, "%7.1fs  %s\n", p.Clock.Since(start).Seconds(), line); err != nil {
@@ -41,11 +41,11 @@ func follow(ctx context.Context, p *program, clients *clients, from *slipwayv1al
 	v, err := await(watchCtx, clients, from, show)
 	switch {
 	case err == nil:
-		return endedWith(p, output, last.Name, replicas(last), last.Status.Image, v)
+		return endedWith(p, output, last.Name, Replicas(last), last.Status.Image, v)
 	case ctx.Err() != nil:
-		return &exitError{code: exitInterrupted}
+		return &ExitError{Code: ExitInterrupted}
 	case errors.Is(watchCtx.Err(), context.DeadlineExceeded):
-		return &exitError{code: exitTimeout, message: fmt.Sprintf("error: %s is not ready after %s: %s", ref(from.Name), timeout, because(v.Reason, v.Message))}
+		return &ExitError{Code: ExitTimeout, Message: fmt.Sprintf("error: %s is not ready after %s: %s", WebAppRef(from.Name), timeout, Because(v.Reason, v.Message))}
 	default:
 		return err
 	}
@@ -54,9 +54,9 @@ func follow(ctx context.Context, p *program, clients *clients, from *slipwayv1al
 // await calls show with a WebApp, and again after each change. It ends when the WebApp is
 // ready for a generation that is at least that of from, or when only a user can repair it.
 // It returns the last verdict also when it ends with an error.
-func await(ctx context.Context, c *clients, from *slipwayv1alpha1.WebApp, show func(*slipwayv1alpha1.WebApp) error) (health.Verdict, error) {
-	gone := &exitError{code: exitNotReady, message: fmt.Sprintf("error: %s was deleted", ref(from.Name))}
-	last := verdict(from, from.Generation)
+func await(ctx context.Context, c *Clients, from *slipwayv1alpha1.WebApp, show func(*slipwayv1alpha1.WebApp) error) (health.Verdict, error) {
+	gone := &ExitError{Code: ExitNotReady, Message: fmt.Sprintf("error: %s was deleted", WebAppRef(from.Name))}
+	last := Verdict(from, from.Generation)
 	step := func(app *slipwayv1alpha1.WebApp) (bool, error) {
 		if app.UID != from.UID || app.Generation < from.Generation {
 			// An object with another UID is a new object with the same name. A lower
@@ -66,7 +66,7 @@ func await(ctx context.Context, c *clients, from *slipwayv1alpha1.WebApp, show f
 			}
 			return false, nil
 		}
-		last = verdict(app, from.Generation)
+		last = Verdict(app, from.Generation)
 		if err := show(app); err != nil {
 			return false, err
 		}
@@ -75,7 +75,7 @@ func await(ctx context.Context, c *clients, from *slipwayv1alpha1.WebApp, show f
 	if done, err := step(from); done || err != nil {
 		return last, err
 	}
-	_, err := watchtools.UntilWithSync(ctx, watchOne(from.Name, webAppLister(c)), &slipwayv1alpha1.WebApp{},
+	_, err := watchtools.UntilWithSync(ctx, WatchOne(from.Name, webAppLister(c)), &slipwayv1alpha1.WebApp{},
 		func(store cache.Store) (bool, error) {
 			if len(store.List()) == 0 {
 				return false, gone
@@ -87,7 +87,7 @@ func await(ctx context.Context, c *clients, from *slipwayv1alpha1.WebApp, show f
 			case watch.Deleted:
 				return false, gone
 			case watch.Error:
-				return false, fmt.Errorf("watch %s: %w", ref(from.Name), apierrors.FromObject(event.Object))
+				return false, fmt.Errorf("watch %s: %w", WebAppRef(from.Name), apierrors.FromObject(event.Object))
 			}
 			app, ok := event.Object.(*slipwayv1alpha1.WebApp)
 			if !ok {
@@ -98,12 +98,12 @@ func await(ctx context.Context, c *clients, from *slipwayv1alpha1.WebApp, show f
 	return last, err
 }
 
-func webAppLister(c *clients) lister {
-	return lister{
-		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return c.webApps().List(ctx, options)
+func webAppLister(c *Clients) Lister {
+	return Lister{
+		List: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return c.WebApps().List(ctx, options)
 		},
-		watch: c.webApps().Watch,
+		Watch: c.WebApps().Watch,
 	}
 }
 
@@ -124,8 +124,8 @@ func changes(before, after *slipwayv1alpha1.WebApp) []string {
 	if after.Status.Revision != before.Status.Revision {
 		lines = append(lines, line("Revision", fmt.Sprintf("%s, %s", after.Status.Revision, after.Status.Image)))
 	}
-	if replicas(after) != replicas(before) {
-		lines = append(lines, line("Replicas", replicas(after)+" ready"))
+	if Replicas(after) != Replicas(before) {
+		lines = append(lines, line("Replicas", Replicas(after)+" ready"))
 	}
 	return append(lines, conditionChanges(before.Status.Conditions, after.Status.Conditions)...)
 }
@@ -139,7 +139,7 @@ func conditionChanges(before, after []metav1.Condition) []string {
 		if sameState && (old.Message == c.Message || said[c.Message]) {
 			continue
 		}
-		why := because(c.Reason, c.Message)
+		why := Because(c.Reason, c.Message)
 		if said[c.Message] { // The line above has the same message, for another condition.
 			why = c.Reason
 		}
@@ -154,4 +154,4 @@ func conditionChanges(before, after []metav1.Condition) []string {
 	return lines
 }
 
-func line(what, text string) string { return fmt.Sprintf("%-12s %s", what, printable(text)) }
+func line(what, text string) string { return fmt.Sprintf("%-12s %s", what, Printable(text)) }

@@ -5,9 +5,9 @@ import (
 	"unicode"
 )
 
-// printable makes a text safe to print: one line, without terminal control characters. Logs
+// Printable makes a text safe to print: one line, without terminal control characters. Logs
 // and events, and so messages, contain text that clients sent to the application.
-func printable(text string) string {
+func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\t', r == '\n':

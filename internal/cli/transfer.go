@@ -104,7 +104,7 @@ func (t *transfer) state() string {
 	if t.Phase == "" {
 		return "waits for the operator"
 	}
-	state := fmt.Sprintf("%-9s  %s", t.Phase, because(t.Reason, t.Message))
+	state := fmt.Sprintf("%-9s  %s", t.Phase, Because(t.Reason, t.Message))
 	if t.Attempt > 1 {
 		state += fmt.Sprintf(" (attempt %d)", t.Attempt)
 	}
@@ -136,20 +136,20 @@ func (t *transfer) amount(now time.Time) string {
 	return amount
 }
 
-func runLister(c *clients) lister {
-	return lister{
-		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return c.backupRuns().List(ctx, options)
+func runLister(c *Clients) Lister {
+	return Lister{
+		List: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return c.BackupRuns().List(ctx, options)
 		},
-		watch: c.backupRuns().Watch,
+		Watch: c.BackupRuns().Watch,
 	}
 }
 
-func restoreLister(c *clients) lister {
-	return lister{
-		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return c.restores().List(ctx, options)
+func restoreLister(c *Clients) Lister {
+	return Lister{
+		List: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return c.Restores().List(ctx, options)
 		},
-		watch: c.restores().Watch,
+		Watch: c.Restores().Watch,
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 // course is a run as one who waits sees it.
 func course() []transfer {
-	left := metav1.NewTime(now.Add(90 * time.Second))
+	left := metav1.NewTime(Now.Add(90 * time.Second))
 	half := &slipwayv1alpha1.TransferProgress{Percent: 50, Bytes: 512 << 20, TotalBytes: 1 << 30, EstimatedCompletionTime: &left}
 	running := transfer{Object: "backuprun/shop-data-now-x", Phase: "Running", Reason: "Transferring", Message: `reading "shop-data"`, Attempt: 1}
 	atHalf, again, completed := running, running, running
@@ -28,20 +28,20 @@ func course() []transfer {
 func TestAChangeIsShownOnce(t *testing.T) {
 	tests := map[string]struct {
 		terminal bool
-		output   format
+		output   Format
 		want     string
 	}{
-		"lines": {output: formatTable, want: `    0.0s  waits for the operator
+		"lines": {output: FormatTable, want: `    0.0s  waits for the operator
     0.0s  Running    Transferring: reading "shop-data"
     0.0s   50%  512.0 MiB of 1.0 GiB, 90s left
     0.0s  Running    Transferring: reading "shop-data" (attempt 2)
 `},
-		"a bar, which goes before the next line": {terminal: true, output: formatTable, want: `    0.0s  waits for the operator
+		"a bar, which goes before the next line": {terminal: true, output: FormatTable, want: `    0.0s  waits for the operator
     0.0s  Running    Transferring: reading "shop-data"
 ` + clearLine + `          [############............]  50%  512.0 MiB of 1.0 GiB, 90s left` + clearLine +
 			`    0.0s  Running    Transferring: reading "shop-data" (attempt 2)
 `},
-		"for a program, also the end": {terminal: true, output: formatJSON, want: `{"object":"backuprun/shop-data-now-x","namespace":""}
+		"for a program, also the end": {terminal: true, output: FormatJSON, want: `{"object":"backuprun/shop-data-now-x","namespace":""}
 {"object":"backuprun/shop-data-now-x","namespace":"","phase":"Running","reason":"Transferring","message":"reading \"shop-data\"","attempt":1}
 {"object":"backuprun/shop-data-now-x","namespace":"","phase":"Running","reason":"Transferring","message":"reading \"shop-data\"","attempt":1,"progress":{"percent":50,"bytes":536870912,"totalBytes":1073741824,"estimatedCompletionTime":"2026-11-20T12:01:30Z"}}
 {"object":"backuprun/shop-data-now-x","namespace":"","phase":"Running","reason":"Transferring","message":"reading \"shop-data\"","attempt":2}
@@ -51,7 +51,7 @@ func TestAChangeIsShownOnce(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			out := &bytes.Buffer{}
-			s := &transferScreen{out: out, output: test.output, terminal: test.terminal, clock: clocktesting.NewFakePassiveClock(now), start: now}
+			s := &transferScreen{out: out, output: test.output, terminal: test.terminal, clock: clocktesting.NewFakePassiveClock(Now), start: Now}
 			for _, seen := range course() {
 				if err := s.show(seen); err != nil {
 					t.Fatal(err)
@@ -83,7 +83,7 @@ func TestAMessageCannotWriteToTheTerminal(t *testing.T) {
 }
 
 func TestWhatCameOfIt(t *testing.T) {
-	start, end, source := ago(5*time.Minute), ago(2*time.Minute), ago(24*time.Hour)
+	start, end, source := Ago(5*time.Minute), Ago(2*time.Minute), Ago(24*time.Hour)
 	run := runTransfer(&slipwayv1alpha1.BackupRun{Status: slipwayv1alpha1.BackupRunStatus{
 		Phase: slipwayv1alpha1.BackupCompleted, Files: 12, Bytes: 2048, AddedBytes: 100, Unreadable: 3, StartTime: &start, CompletionTime: &end,
 		Verification: &slipwayv1alpha1.BackupVerification{Mode: slipwayv1alpha1.VerifySample, Time: end},

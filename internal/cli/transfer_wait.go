@@ -20,39 +20,39 @@ import (
 
 // waitOptions are the flags of a command that starts a transfer.
 type waitOptions struct {
-	*program
-	output  format
+	*Program
+	output  Format
 	wait    bool
 	timeout time.Duration
 }
 
 func (o *waitOptions) addFlags(cmd *cobra.Command) {
-	o.output.addFlag(cmd)
+	o.output.AddFlag(cmd)
 	cmd.Flags().BoolVarP(&o.wait, "wait", "w", false, "show the progress, and end when it has completed or failed")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "with --wait, how long to wait at most; 0: no limit")
 }
 
 func (o *waitOptions) check() error {
 	if o.timeout < 0 || (o.timeout > 0 && !o.wait) {
-		return usageErrorf("--timeout must be positive, and needs --wait")
+		return UsageErrorf("--timeout must be positive, and needs --wait")
 	}
 	return nil
 }
 
 // started tells of a transfer that was just made, and waits for its end when that is asked for.
-func (o *waitOptions) started(ctx context.Context, clients *clients, made runtime.Object, name string, lister lister) error {
+func (o *waitOptions) started(ctx context.Context, clients *Clients, made runtime.Object, name string, lister Lister) error {
 	first, ok := transferOf(made)
 	if !ok {
 		return fmt.Errorf("%T is neither a BackupRun nor a Restore", made)
 	}
 	s := &transferScreen{out: o.Streams.Out, output: o.output, terminal: o.Terminal, clock: o.Clock, start: o.Clock.Now()}
 	switch {
-	case o.output == formatTable:
+	case o.output == FormatTable:
 		if _, err := fmt.Fprintf(o.Streams.Out, "%s created\n", first.Object); err != nil {
 			return err
 		}
 	case !o.wait:
-		return o.output.print(o.Streams.Out, first)
+		return o.output.Print(o.Streams.Out, first)
 	}
 	if !o.wait {
 		return nil
@@ -63,26 +63,26 @@ func (o *waitOptions) started(ctx context.Context, clients *clients, made runtim
 	s.close()
 	switch {
 	case err == nil && last.Phase == slipwayv1alpha1.BackupFailed:
-		return &exitError{code: exitNotReady, message: fmt.Sprintf("error: %s failed: %s", last.Object, because(last.Reason, last.Message))}
-	case err == nil && o.output == formatTable:
-		_, err = fmt.Fprintf(o.Streams.Out, "%s completed: %s\n", last.Object, printable(last.outcome))
+		return &ExitError{Code: ExitNotReady, Message: fmt.Sprintf("error: %s failed: %s", last.Object, Because(last.Reason, last.Message))}
+	case err == nil && o.output == FormatTable:
+		_, err = fmt.Fprintf(o.Streams.Out, "%s completed: %s\n", last.Object, Printable(last.outcome))
 		return err
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return &exitError{code: exitInterrupted}
+		return &ExitError{Code: ExitInterrupted}
 	case errors.Is(watchCtx.Err(), context.DeadlineExceeded):
-		return &exitError{code: exitTimeout, message: fmt.Sprintf("error: %s has not ended after %s: %s", last.Object, o.timeout, last.state())}
+		return &ExitError{Code: ExitTimeout, Message: fmt.Sprintf("error: %s has not ended after %s: %s", last.Object, o.timeout, last.state())}
 	default:
 		return err
 	}
 }
 
 // awaitTransfer calls show with a transfer, and again after each change, until it has ended.
-func awaitTransfer(ctx context.Context, c *clients, made runtime.Object, name string, lister lister, show func(transfer) error) (transfer, error) {
+func awaitTransfer(ctx context.Context, c *Clients, made runtime.Object, name string, lister Lister, show func(transfer) error) (transfer, error) {
 	last, _ := transferOf(made)
-	gone := &exitError{code: exitNotReady, message: fmt.Sprintf("error: %s was deleted", last.Object)}
-	_, err := watchtools.UntilWithSync(ctx, watchOne(name, lister), made,
+	gone := &ExitError{Code: ExitNotReady, Message: fmt.Sprintf("error: %s was deleted", last.Object)}
+	_, err := watchtools.UntilWithSync(ctx, WatchOne(name, lister), made,
 		func(store cache.Store) (bool, error) {
 			if len(store.List()) == 0 {
 				return false, gone
@@ -113,7 +113,7 @@ func awaitTransfer(ctx context.Context, c *clients, made runtime.Object, name st
 // rewritten.
 type transferScreen struct {
 	out      io.Writer
-	output   format
+	output   Format
 	terminal bool
 	clock    clock.PassiveClock
 	start    time.Time
@@ -133,9 +133,9 @@ func (s *transferScreen) show(t transfer) error {
 	if state == s.state && amount == s.amount {
 		return nil
 	}
-	if s.output != formatTable {
+	if s.output != FormatTable {
 		s.state, s.amount = state, amount
-		return s.output.printNext(s.out, t)
+		return s.output.PrintNext(s.out, t)
 	}
 	if state != s.state && (!t.ended() || s.state == "") {
 		s.close()

@@ -21,23 +21,23 @@ const treeExample = `  # What belongs to it, and how does each do?
   kubectl slipway tree certificates.cert-manager.io/shop-tls -o json`
 
 type treeOptions struct {
-	*program
-	output format
+	*Program
+	output Format
 	limit  int
 }
 
-func newTreeCommand(p *program) *cobra.Command {
-	o := &treeOptions{program: p, output: formatTable}
+func NewTreeCommand(p *Program) *cobra.Command {
+	o := &treeOptions{Program: p, output: FormatTable}
 	cmd := &cobra.Command{
 		Use:               "tree KIND/NAME",
 		Short:             "Show owners and children of an object of any kind, with their health",
 		Long:              treeLong,
 		Example:           treeExample,
 		Args:              oneObject,
-		ValidArgsFunction: p.completeObjects(false),
+		ValidArgsFunction: p.CompleteObjects(false),
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
-	o.output.addFlag(cmd)
+	o.output.AddFlag(cmd)
 	cmd.Flags().IntVar(&o.limit, "limit", 500, "how many objects below it to show at most")
 	return cmd
 }
@@ -45,23 +45,23 @@ func newTreeCommand(p *program) *cobra.Command {
 // oneObject accepts an object of any kind.
 func oneObject(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return usageErrorf("name one object: KIND/NAME")
+		return UsageErrorf("name one object: KIND/NAME")
 	}
-	if !namesObject(args[0]) {
-		return usageErrorf("%q does not name an object: say KIND/NAME", args[0])
+	if !NamesObject(args[0]) {
+		return UsageErrorf("%q does not name an object: say KIND/NAME", args[0])
 	}
 	return nil
 }
 
 func (o *treeOptions) run(ctx context.Context, argument string) error {
 	if o.limit < 1 {
-		return usageErrorf("--limit must be at least 1")
+		return UsageErrorf("--limit must be at least 1")
 	}
-	clients, err := o.anyClients()
+	clients, err := o.AnyClients()
 	if err != nil {
 		return err
 	}
-	object, kind, err := o.get(ctx, clients, argument)
+	object, kind, err := o.Get(ctx, clients, argument)
 	if err != nil {
 		return err
 	}
@@ -70,8 +70,8 @@ func (o *treeOptions) run(ctx context.Context, argument string) error {
 		return err
 	}
 	view := treeOf(family, o.Clock.Now())
-	if o.output != formatTable {
-		return o.output.print(o.Streams.Out, view)
+	if o.output != FormatTable {
+		return o.output.Print(o.Streams.Out, view)
 	}
 	return printTree(o.Streams.Out, view, o.Clock.Now())
 }

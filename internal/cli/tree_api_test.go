@@ -99,16 +99,16 @@ func (f *fixture) allow(user string, rules ...rbacv1.PolicyRule) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
 	}
-	if _, err := f.kube.RbacV1().Roles(f.namespace).Create(f.Context(), role, metav1.CreateOptions{}); err != nil {
+	if _, err := f.Kube.RbacV1().Roles(f.Namespace).Create(f.Context(), role, metav1.CreateOptions{}); err != nil {
 		f.Fatal(err)
 	}
-	if _, err := f.kube.RbacV1().RoleBindings(f.namespace).Create(f.Context(), binding, metav1.CreateOptions{}); err != nil {
+	if _, err := f.Kube.RbacV1().RoleBindings(f.Namespace).Create(f.Context(), binding, metav1.CreateOptions{}); err != nil {
 		f.Fatal(err)
 	}
 	environment.Eventually(f, func() error {
-		review, err := f.kube.AuthorizationV1().SubjectAccessReviews().Create(f.Context(), &authorizationv1.SubjectAccessReview{
+		review, err := f.Kube.AuthorizationV1().SubjectAccessReviews().Create(f.Context(), &authorizationv1.SubjectAccessReview{
 			Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: f.namespace, Verb: rules[0].Verbs[0], Group: rules[0].APIGroups[0], Resource: rules[0].Resources[0],
+				Namespace: f.Namespace, Verb: rules[0].Verbs[0], Group: rules[0].APIGroups[0], Resource: rules[0].Resources[0],
 			}},
 		}, metav1.CreateOptions{})
 		if err == nil && !review.Status.Allowed {
@@ -124,18 +124,18 @@ func ready(status, reason, message string) map[string]any {
 
 func TestTreeAndWhyOfKindsThatNobodyKnows(t *testing.T) {
 	f := newFixture(t)
-	group := f.namespace + ".example.com"
+	group := f.Namespace + ".example.com"
 	databases := f.install(group, "Database", apiextensionsv1.NamespaceScoped)
 	replicas := f.install(group, "Replica", apiextensionsv1.NamespaceScoped)
 	regions := f.install(group, "Region", apiextensionsv1.ClusterScoped)
 	region := f.make(regions, "Region", "", "north", nil, ready("True", "Ok", ""))
-	database := f.make(databases, "Database", f.namespace, "orders", region, ready("False", "Creating", "waits for its replicas"))
+	database := f.make(databases, "Database", f.Namespace, "orders", region, ready("False", "Creating", "waits for its replicas"))
 	for i := range 3 {
-		f.make(replicas, "Replica", f.namespace, fmt.Sprintf("orders-%d", i), database, ready("True", "Ok", ""))
+		f.make(replicas, "Replica", f.Namespace, fmt.Sprintf("orders-%d", i), database, ready("True", "Ok", ""))
 	}
-	bad := f.make(replicas, "Replica", f.namespace, "orders-3", database, ready("False", "DiskFailed", "disk sda does not answer"))
+	bad := f.make(replicas, "Replica", f.Namespace, "orders-3", database, ready("False", "DiskFailed", "disk sda does not answer"))
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "orders-3-key", OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(bad, bad.GroupVersionKind())}}}
-	if _, err := f.kube.CoreV1().Secrets(f.namespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+	if _, err := f.Kube.CoreV1().Secrets(f.Namespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -153,7 +153,7 @@ func TestTreeAndWhyOfKindsThatNobodyKnows(t *testing.T) {
 	f.expect(0, []string{"region/north", "database/orders", "replica/orders-1 *"}, "tree", "replicas."+group+"/orders-1")
 	f.expect(1, []string{"database/orders is not ready: Creating: waits for its replicas\n└─ replica/orders-3: DiskFailed: disk sda does not answer\n"}, "why", kind)
 	f.expect(0, []string{"replica/orders-1 is ready: status.conditions[type=\"Ready\"].status is True\nNothing is wrong."}, "why", "replicas."+group+"/orders-1")
-	f.expect(1, []string{`databases.` + group + ` "none" not found in namespace "` + f.namespace + `"`}, "why", "databases."+group+"/none")
+	f.expect(1, []string{`databases.` + group + ` "none" not found in namespace "` + f.Namespace + `"`}, "why", "databases."+group+"/none")
 	f.expect(1, []string{`the server doesn't have a resource type "unknownkinds"`}, "tree", "unknownkinds/a")
 	f.expect(1, []string{"--foreign is about WebApps and APIGateways"}, "why", kind, "--foreign")
 
@@ -174,7 +174,7 @@ func TestTreeTellsThatAnOwnerIsGone(t *testing.T) {
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "left", OwnerReferences: []metav1.OwnerReference{
 		{APIVersion: "v1", Kind: "ConfigMap", Name: "gone", UID: "1-2-3"},
 	}}}
-	if _, err := f.kube.CoreV1().ConfigMaps(f.namespace).Create(t.Context(), config, metav1.CreateOptions{}); err != nil {
+	if _, err := f.Kube.CoreV1().ConfigMaps(f.Namespace).Create(t.Context(), config, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	f.expect(0, []string{"configmap/gone", "Gone: it does not exist any more", "└─ configmap/left *"}, "tree", "cm/left")

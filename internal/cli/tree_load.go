@@ -19,7 +19,7 @@ const maxOwners = 20
 
 // relative is an object in the tree of owners and children.
 type relative struct {
-	kind      kindInfo
+	kind      KindInfo
 	namespace string
 	name      string
 	uid       types.UID
@@ -49,23 +49,23 @@ const (
 )
 
 // loadFamily reads the owners of an object, and up to limit objects below it.
-func loadFamily(ctx context.Context, c *anyClients, object *unstructured.Unstructured, kind kindInfo, limit int) (*family, error) {
+func loadFamily(ctx context.Context, c *AnyClients, object *unstructured.Unstructured, kind KindInfo, limit int) (*family, error) {
 	f := &family{asked: &relative{kind: kind, namespace: object.GetNamespace(), name: object.GetName(), uid: object.GetUID(), object: object}}
-	kinds, unanswered, err := c.kinds()
+	kinds, unanswered, err := c.Kinds()
 	if err != nil {
 		return nil, err
 	}
 	// What lives in a namespace owns objects of that namespace only.
 	namespace := object.GetNamespace()
 	if namespace != "" {
-		kinds = slices.DeleteFunc(kinds, func(k kindInfo) bool { return !k.Namespaced })
+		kinds = slices.DeleteFunc(kinds, func(k KindInfo) bool { return !k.Namespaced })
 	}
-	found, err := c.listOwned(ctx, kinds, namespace)
+	found, err := c.ListOwned(ctx, kinds, namespace)
 	if err != nil {
 		return nil, err
 	}
-	f.unreadable, f.unanswered = found.unreadable, slices.Concat(unanswered, found.unanswered)
-	below := f.grow(found.objects, limit)
+	f.unreadable, f.unanswered = found.Unreadable, slices.Concat(unanswered, found.Unanswered)
+	below := f.grow(found.Objects, limit)
 	if err := readAll(ctx, c, below); err != nil {
 		return nil, err
 	}
@@ -74,9 +74,9 @@ func loadFamily(ctx context.Context, c *anyClients, object *unstructured.Unstruc
 }
 
 // grow hangs every object below its owner, in the order of kinds and names, and returns those below the asked one.
-func (f *family) grow(all []owned, limit int) []*relative {
-	slices.SortFunc(all, func(a, b owned) int {
-		return cmp.Or(strings.Compare(a.kind.Kind, b.kind.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.kind.Group, b.kind.Group))
+func (f *family) grow(all []Owned, limit int) []*relative {
+	slices.SortFunc(all, func(a, b Owned) int {
+		return cmp.Or(strings.Compare(a.Info.Kind, b.Info.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.Info.Group, b.Info.Group))
 	})
 	byOwner := map[types.UID][]int{}
 	for i := range all {
@@ -97,7 +97,7 @@ func (f *family) grow(all []owned, limit int) []*relative {
 				continue
 			}
 			seen[child.UID] = true
-			next := &relative{kind: child.kind, namespace: child.Namespace, name: child.Name, uid: child.UID}
+			next := &relative{kind: child.Info, namespace: child.Namespace, name: child.Name, uid: child.UID}
 			queue = append(queue, next)
 			if len(below) >= limit {
 				f.left++
@@ -111,12 +111,12 @@ func (f *family) grow(all []owned, limit int) []*relative {
 }
 
 // readAll reads the objects.
-func readAll(ctx context.Context, c *anyClients, relatives []*relative) error {
+func readAll(ctx context.Context, c *AnyClients, relatives []*relative) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(parallelReads)
+	group.SetLimit(ParallelReads)
 	for _, r := range relatives {
 		group.Go(func() error {
-			r.fill(c.read(ctx, r.kind, r.namespace, r.name))
+			r.fill(c.Read(ctx, r.kind, r.namespace, r.name))
 			return ctx.Err()
 		})
 	}
@@ -131,7 +131,7 @@ func (r *relative) fill(object *unstructured.Unstructured, err error) {
 	case apierrors.IsForbidden(err):
 		r.problem = problemForbidden
 	case err != nil:
-		r.problem = printable(err.Error())
+		r.problem = Printable(err.Error())
 	case object.GetUID() != r.uid:
 		r.problem = problemReplaced
 	default:
@@ -153,7 +153,7 @@ func (f *family) prune(r *relative) {
 }
 
 // climb reads the owners.
-func climb(ctx context.Context, c *anyClients, f *family) error {
+func climb(ctx context.Context, c *AnyClients, f *family) error {
 	seen := map[types.UID]bool{f.asked.uid: true}
 	for at := f.asked; at.object != nil && len(f.owners) < maxOwners; {
 		reference := ownerOf(at.object)
@@ -166,20 +166,20 @@ func climb(ctx context.Context, c *anyClients, f *family) error {
 		f.owners = append(f.owners, owner)
 		version, err := schema.ParseGroupVersion(reference.APIVersion)
 		if err != nil {
-			owner.problem = printable(err.Error())
+			owner.problem = Printable(err.Error())
 			return nil
 		}
-		mapping, err := c.mapper.RESTMapping(schema.GroupKind{Group: version.Group, Kind: reference.Kind}, version.Version)
+		mapping, err := c.Mapper.RESTMapping(schema.GroupKind{Group: version.Group, Kind: reference.Kind}, version.Version)
 		if err != nil {
 			owner.kind.GroupVersionResource = version.WithResource("")
 			owner.problem = "the cluster does not have this kind any more"
 			return nil
 		}
-		owner.kind = infoOf(mapping)
+		owner.kind = InfoOf(mapping)
 		if !owner.kind.Namespaced {
 			owner.namespace = ""
 		}
-		owner.fill(c.read(ctx, owner.kind, owner.namespace, owner.name))
+		owner.fill(c.Read(ctx, owner.kind, owner.namespace, owner.name))
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -27,13 +27,13 @@ func kin(apiVersion, kind, name string, fields map[string]any, children ...*rela
 	version, _ := schema.ParseGroupVersion(apiVersion)
 	object := map[string]any{
 		"apiVersion": apiVersion, "kind": kind,
-		"metadata": map[string]any{"name": name, "namespace": "team-a", "uid": name, "generation": int64(1), "creationTimestamp": ago(time.Hour).UTC().Format(time.RFC3339)},
+		"metadata": map[string]any{"name": name, "namespace": "team-a", "uid": name, "generation": int64(1), "creationTimestamp": Ago(time.Hour).UTC().Format(time.RFC3339)},
 	}
 	for key, value := range fields {
 		object[key] = value
 	}
 	return &relative{
-		kind: kindInfo{version.WithResource(strings.ToLower(kind) + "s"), kind, true}, namespace: "team-a", name: name, uid: types.UID(name),
+		kind: KindInfo{version.WithResource(strings.ToLower(kind) + "s"), kind, true}, namespace: "team-a", name: name, uid: types.UID(name),
 		object: &unstructured.Unstructured{Object: object}, children: children,
 	}
 }
@@ -52,9 +52,9 @@ func state(conditionType, status, reason, message string) map[string]any {
 func crashingPod(t *testing.T, name string) *relative {
 	t.Helper()
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "team-a", UID: types.UID(name), CreationTimestamp: ago(time.Minute)},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "team-a", UID: types.UID(name), CreationTimestamp: Ago(time.Minute)},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app"}}},
-		Status:     crashing(false),
+		Status:     Crashing(false),
 	}
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pod)
 	if err != nil {
@@ -74,7 +74,7 @@ func database(t *testing.T) *family {
 	}, crashingPod(t, "db-0"), crashingPod(t, "db-1"))
 	certificate := kin("cert-manager.io/v1", "Certificate", "db", withConditions(state("Ready", "True", "Ready", "up to date")))
 	stuck := kin("example.com/v1", "User", "old", nil)
-	stuck.object.SetDeletionTimestamp(new(ago(time.Hour)))
+	stuck.object.SetDeletionTimestamp(new(Ago(time.Hour)))
 	stuck.object.SetFinalizers([]string{"example.com/keep"})
 	backups := kin("example.com/v1", "Schedule", "db", withStatus(map[string]any{"phase": "Ready"}),
 		kin("example.com/v1", "Copy", "db-1", withStatus(map[string]any{"phase": "Failed", "message": "the bucket is gone"})))
@@ -84,23 +84,23 @@ func database(t *testing.T) *family {
 }
 
 func TestPrintTree(t *testing.T) {
-	view := treeOf(database(t), now)
-	checkGolden(t, "tree/tree.txt", func(out *bytes.Buffer) error { return printTree(out, view, now) })
-	output := formatYAML
-	checkGolden(t, "tree/tree.yaml", func(out *bytes.Buffer) error { return output.print(out, view) })
+	view := treeOf(database(t), Now)
+	Golden(t, "tree/tree.txt", func(out *bytes.Buffer) error { return printTree(out, view, Now) })
+	output := FormatYAML
+	Golden(t, "tree/tree.yaml", func(out *bytes.Buffer) error { return output.Print(out, view) })
 }
 
 func TestWhyOfAnyKindFollowsTheTreeToTheCauses(t *testing.T) {
-	f := &findings{any: database(t), now: now, unreadable: []string{"secrets"}, events: []corev1.Event{
-		{InvolvedObject: corev1.ObjectReference{UID: "db-0"}, Reason: "BackOff", Message: "Back-off restarting", LastTimestamp: ago(time.Minute), Count: 3},
-		{InvolvedObject: corev1.ObjectReference{UID: "db"}, Reason: "Slow", Message: "pods take long", LastTimestamp: ago(time.Minute), Count: 1},
+	f := &findings{any: database(t), now: Now, unreadable: []string{"secrets"}, events: []corev1.Event{
+		{InvolvedObject: corev1.ObjectReference{UID: "db-0"}, Reason: "BackOff", Message: "Back-off restarting", LastTimestamp: Ago(time.Minute), Count: 3},
+		{InvolvedObject: corev1.ObjectReference{UID: "db"}, Reason: "Slow", Message: "pods take long", LastTimestamp: Ago(time.Minute), Count: 1},
 	}}
 	targets := logTargets(f)
 	if want := []logTarget{{pod: "db-0", container: "app", previous: true}}; cmp.Diff(want, targets, cmp.AllowUnexported(logTarget{})) != "" {
 		t.Errorf("logs of %v, want %v", targets, want)
 	}
 	f.logs = map[logTarget]logTail{targets[0]: {Lines: []string{"no space left"}}}
-	checkGolden(t, "tree/why.txt", func(out *bytes.Buffer) error { return printWhy(out, explain(f)) })
+	Golden(t, "tree/why.txt", func(out *bytes.Buffer) error { return printWhy(out, explain(f)) })
 }
 
 func TestWhyOfAnObjectThatSaysNothing(t *testing.T) {
@@ -115,7 +115,7 @@ func TestWhyOfAnObjectThatSaysNothing(t *testing.T) {
 			"└─ last log lines of the previous run of container \"app\":\n     no space left\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &findings{any: &family{asked: tc.asked}, now: now}
+			f := &findings{any: &family{asked: tc.asked}, now: Now}
 			f.logs = map[logTarget]logTail{}
 			for _, target := range logTargets(f) {
 				f.logs[target] = logTail{Lines: []string{"no space left"}}
@@ -137,10 +137,10 @@ func TestATreeSteersNoTerminal(t *testing.T) {
 	asked.children = []*relative{kin("example.com/v1", "Part", words, withStatus(map[string]any{"phase": "Failed", "message": words}))}
 	f := &family{asked: asked, unreadable: []string{words}, unanswered: []string{words}}
 	out := &bytes.Buffer{}
-	if err := printTree(out, treeOf(f, now), now); err != nil {
+	if err := printTree(out, treeOf(f, Now), Now); err != nil {
 		t.Fatal(err)
 	}
-	if err := printWhy(out, explain(&findings{any: f, now: now, unreadable: f.unreadable})); err != nil {
+	if err := printWhy(out, explain(&findings{any: f, now: Now, unreadable: f.unreadable})); err != nil {
 		t.Fatal(err)
 	}
 	if strings.ContainsFunc(out.String(), func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
@@ -153,11 +153,11 @@ func TestATreeHasEveryObjectOnce(t *testing.T) {
 	random := rand.New(rand.NewPCG(15, 2))
 	for range 300 {
 		count := 1 + random.IntN(30)
-		var all []owned
+		var all []Owned
 		owners := map[types.UID][]types.UID{}
 		for i := range count {
 			uid := types.UID(fmt.Sprint(i))
-			object := owned{kind: kindInfo{Kind: "Thing"}, PartialObjectMetadata: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: string(uid), UID: uid}}}
+			object := Owned{Info: KindInfo{Kind: "Thing"}, PartialObjectMetadata: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: string(uid), UID: uid}}}
 			for range 1 + random.IntN(2) {
 				owner := types.UID(fmt.Sprint(random.IntN(count)))
 				owners[uid] = append(owners[uid], owner)
@@ -223,17 +223,17 @@ func TestBothVerdictsOnAWebAppAgree(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: "shop", Generation: 2},
 		}
 		app.Status.ObservedGeneration = 1 + random.Int64N(2)
-		setCondition(app, condition("Ready", random.IntN(2) == 0, pick("Ready", "Paused", "RolloutInProgress", "CrashLoopBackOff"), "words of Ready"))
+		SetCondition(app, Condition("Ready", random.IntN(2) == 0, pick("Ready", "Paused", "RolloutInProgress", "CrashLoopBackOff"), "words of Ready"))
 		for _, other := range []string{"Available", "Degraded", "Progressing", "Stalled", "RolledBack"} {
 			if random.IntN(2) == 0 {
-				setCondition(app, condition(other, random.IntN(3) == 0, pick("AsExpected", "CrashLoopBackOff"), "words of "+other))
+				SetCondition(app, Condition(other, random.IntN(3) == 0, pick("AsExpected", "CrashLoopBackOff"), "words of "+other))
 			}
 		}
 		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(app)
 		if err != nil {
 			t.Fatal(err)
 		}
-		typed, any := verdict(app, app.Generation), health.Of(fields, health.Options{Now: now})
+		typed, any := Verdict(app, app.Generation), health.Of(fields, health.Options{Now: Now})
 		if typed.State != any.State || any.Reason != typed.Reason && typed.State != health.Healthy || any.Message != typed.Message && typed.Reason != health.ReasonNotObserved {
 			t.Fatalf("typed %+v, by profile %+v:\n%+v", typed, any, app.Status)
 		}
@@ -243,7 +243,7 @@ func TestBothVerdictsOnAWebAppAgree(t *testing.T) {
 // TestOneMoreObjectIsNoPlural looks at a line that counts what may be one.
 func TestOneMoreObjectIsNoPlural(t *testing.T) {
 	out := &bytes.Buffer{}
-	if err := printTree(out, treeView{Left: 1}, now); err != nil || !strings.Contains(out.String(), "Not shown: 1 more object (--limit)") {
+	if err := printTree(out, treeView{Left: 1}, Now); err != nil || !strings.Contains(out.String(), "Not shown: 1 more object (--limit)") {
 		t.Errorf("%v: %s", err, out)
 	}
 }

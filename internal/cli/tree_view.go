@@ -67,7 +67,7 @@ func treeOf(f *family, now time.Time) treeView {
 func branchOf(r *relative, now time.Time) branch {
 	v := verdictOfRelative(r, now)
 	b := branch{
-		Object: objectRef(r.kind.Kind, r.name), APIVersion: r.kind.GroupVersion().String(), Kind: r.kind.Kind, Namespace: r.namespace,
+		Object: ObjectRef(r.kind.Kind, r.name), APIVersion: r.kind.GroupVersion().String(), Kind: r.kind.Kind, Namespace: r.namespace,
 		Name: r.name, UID: r.uid, State: v.State, Reason: v.Reason, Message: v.Message, Field: v.Field, Value: v.Value, Layer: v.Layer,
 	}
 	if r.object != nil {
@@ -96,7 +96,7 @@ func verdictOfRelative(r *relative, now time.Time) health.Verdict {
 // printTree writes the tree as a table.
 func printTree(out io.Writer, view treeView, now time.Time) error {
 	rows := treeRows([][]string{{"OBJECT", "STATE", "AGE", "WHY"}}, view.branch, "", "", now)
-	if err := table(out, rows); err != nil {
+	if err := Table(out, rows); err != nil {
 		return err
 	}
 	if view.Left > 0 {
@@ -116,7 +116,7 @@ func treeRows(rows [][]string, b branch, first, rest string, now time.Time) [][]
 	}
 	when := "-"
 	if b.Created != nil {
-		when = age(*b.Created, now)
+		when = Age(*b.Created, now)
 	}
 	rows = append(rows, []string{name, string(b.State), when, whyOf(b)})
 	for i, child := range b.Children {
@@ -134,5 +134,5 @@ func whyOf(b branch) string {
 	if b.State == health.Healthy || b.Reason == health.ReasonHasNoStatus {
 		return ""
 	}
-	return because(b.Reason, b.Message)
+	return Because(b.Reason, b.Message)
 }

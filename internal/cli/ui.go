@@ -25,28 +25,28 @@ The address that is printed works once, in one browser, within 5 minutes. Keep i
 machine can use the port: without the cookie that the browser gets, nothing is answered.`
 
 type uiOptions struct {
-	*program
+	*Program
 	monitorFlags
 	open bool
 	port int
 }
 
-func newUICommand(p *program) *cobra.Command {
-	o := &uiOptions{program: p}
+func NewUICommand(p *Program) *cobra.Command {
+	o := &uiOptions{Program: p}
 	cmd := &cobra.Command{
-		Use: "ui", Short: "Show the web page of the monitor, with your own credentials", Long: uiLong, Args: noArguments,
+		Use: "ui", Short: "Show the web page of the monitor, with your own credentials", Long: uiLong, Args: NoArguments,
 		Example:           "  # Open the page in a browser\n  kubectl slipway ui --open",
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
-	o.addFlags(cmd)
+	o.AddFlags(cmd)
 	cmd.Flags().BoolVar(&o.open, "open", false, "open the page in a browser")
 	cmd.Flags().IntVar(&o.port, "port", 0, "the port on 127.0.0.1 (default: one that is free)")
 	return cmd
 }
 
 func (o *uiOptions) run(ctx context.Context) error {
-	monitor, err := newMonitorClient(ctx, o.program, &o.monitorFlags)
+	monitor, err := newMonitorClient(ctx, o.Program, &o.monitorFlags)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (o *uiOptions) run(ctx context.Context) error {
 		return errors.Join(err, listener.Close())
 	}
 	proxy.again = func(ctx context.Context) (*monitorClient, error) {
-		return newMonitorClient(ctx, o.program, &o.monitorFlags)
+		return newMonitorClient(ctx, o.Program, &o.monitorFlags)
 	}
 	proxy.lasting = o.account == ""
 	fmt.Fprintf(o.Streams.Out, "The page is at\n\n  %s\n\nThe address works once. Interrupt the command (Ctrl+C) to end it.\n", proxy.entrance())

@@ -194,7 +194,7 @@ func (p *uiProxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 		return // the browser has gone
 	}
 	w.Header().Set(uiProxyHeader, "kubectl")
-	refuseUI(w, http.StatusBadGateway, printable(err.Error()))
+	refuseUI(w, http.StatusBadGateway, Printable(err.Error()))
 }
 
 // secureUI sets the headers of answers of the proxy's own. Those of the monitor have theirs.

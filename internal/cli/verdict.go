@@ -12,22 +12,22 @@ import (
 	"github.com/slipway-dev/slipway/internal/health"
 )
 
-// verdict tells from a WebApp's status whether it is ready for its spec, still rolling out,
+// Verdict tells from a WebApp's status whether it is ready for its spec, still rolling out,
 // or failed. generation is the lowest generation that the status must have observed. So a
 // stale copy of the object is not taken as current.
-func verdict(app *slipwayv1alpha1.WebApp, generation int64) health.Verdict {
-	return verdictOf(app, ref(app.Name), app.Status.ObservedGeneration, generation)
+func Verdict(app *slipwayv1alpha1.WebApp, generation int64) health.Verdict {
+	return VerdictOf(app, WebAppRef(app.Name), app.Status.ObservedGeneration, generation)
 }
 
-// declared is an object of one of Slipway's kinds.
-type declared interface {
+// Declared is an object of one of Slipway's kinds.
+type Declared interface {
 	metav1.Object
 	GetConditions() []metav1.Condition
 }
 
-// verdictOf is verdict for an object of any kind. name is its display name, observed the
+// VerdictOf is verdict for an object of any kind. name is its display name, observed the
 // generation that its status has observed.
-func verdictOf(app declared, name string, observed, generation int64) health.Verdict {
+func VerdictOf(app Declared, name string, observed, generation int64) health.Verdict {
 	if app.GetDeletionTimestamp() != nil {
 		return health.Verdict{State: health.Terminating, Reason: slipwayv1alpha1.ReasonTerminating, Message: name + " is being deleted"}
 	}
@@ -37,10 +37,10 @@ func verdictOf(app declared, name string, observed, generation int64) health.Ver
 			Message: fmt.Sprintf("the operator has not looked at generation %d yet", max(app.GetGeneration(), generation)),
 		}
 	}
-	if c := trueCondition(app, slipwayv1alpha1.ConditionStalled); c != nil {
+	if c := TrueCondition(app, slipwayv1alpha1.ConditionStalled); c != nil {
 		return health.Verdict{State: health.Failed, Reason: c.Reason, Message: c.Message, Terminal: true}
 	}
-	if c := trueCondition(app, slipwayv1alpha1.ConditionRolledBack); c != nil {
+	if c := TrueCondition(app, slipwayv1alpha1.ConditionRolledBack); c != nil {
 		return health.Verdict{State: health.Failed, Reason: slipwayv1alpha1.ReasonRolledBack, Message: c.Message, Terminal: true}
 	}
 	ready := meta.FindStatusCondition(app.GetConditions(), slipwayv1alpha1.ConditionReady)
@@ -52,32 +52,32 @@ func verdictOf(app declared, name string, observed, generation int64) health.Ver
 	case ready.Reason == slipwayv1alpha1.ReasonPaused:
 		// Only a user can repair it.
 		return health.Verdict{State: health.Failed, Reason: ready.Reason, Message: ready.Message, Terminal: true}
-	case trueCondition(app, slipwayv1alpha1.ConditionDegraded) != nil:
+	case TrueCondition(app, slipwayv1alpha1.ConditionDegraded) != nil:
 		return health.Verdict{State: health.Failed, Reason: ready.Reason, Message: ready.Message}
 	default:
 		return health.Verdict{State: health.Progressing, Reason: ready.Reason, Message: ready.Message}
 	}
 }
 
-func trueCondition(app declared, conditionType string) *metav1.Condition {
+func TrueCondition(app Declared, conditionType string) *metav1.Condition {
 	if c := meta.FindStatusCondition(app.GetConditions(), conditionType); c != nil && c.Status == metav1.ConditionTrue {
 		return c
 	}
 	return nil
 }
 
-// replicas formats ready/desired, as kubectl get shows it.
-func replicas(app *slipwayv1alpha1.WebApp) string {
+// Replicas formats ready/desired, as kubectl get shows it.
+func Replicas(app *slipwayv1alpha1.WebApp) string {
 	if app.Status.Summary.Replicas != "" {
 		return app.Status.Summary.Replicas
 	}
 	return fmt.Sprintf("%d/%d", app.Status.ReadyReplicas, desired.MinReplicas(app))
 }
 
-// because joins a reason and a message. If the message repeats the reason, the reason is
+// Because joins a reason and a message. If the message repeats the reason, the reason is
 // printed once.
-func because(reason, message string) string {
-	reason, message = printable(reason), printable(message)
+func Because(reason, message string) string {
+	reason, message = Printable(reason), Printable(message)
 	switch {
 	case message == "" || reason == "":
 		return reason + message

@@ -14,23 +14,23 @@ type versionView struct {
 	Platform string `json:"platform"`
 }
 
-func newVersionCommand(p *program) *cobra.Command {
-	output := formatTable
+func NewVersionCommand(p *Program) *cobra.Command {
+	output := FormatTable
 	cmd := &cobra.Command{
 		Use:               "version",
 		Short:             "Show the version of this program",
 		Example:           "  kubectl slipway version",
-		Args:              noArguments,
+		Args:              NoArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(*cobra.Command, []string) error {
 			view := versionView{Version: p.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-			if output != formatTable {
-				return output.print(p.Streams.Out, view)
+			if output != FormatTable {
+				return output.Print(p.Streams.Out, view)
 			}
 			_, err := fmt.Fprintf(p.Streams.Out, "kubectl slipway %s (%s, %s)\n", view.Version, view.Go, view.Platform)
 			return err
 		},
 	}
-	output.addFlag(cmd)
+	output.AddFlag(cmd)
 	return cmd
 }

@@ -35,23 +35,23 @@ const watchExample = `  # Every custom resource of the namespace, and those with
   kubectl slipway watch deployment/shop -o json`
 
 type watchOptions struct {
-	*program
-	output        format
+	*Program
+	output        Format
 	allNamespaces bool
 }
 
-func newWatchCommand(p *program) *cobra.Command {
-	o := &watchOptions{program: p, output: formatTable}
+func NewWatchCommand(p *Program) *cobra.Command {
+	o := &watchOptions{Program: p, output: FormatTable}
 	cmd := &cobra.Command{
 		Use:               "watch [KIND [NAME]]",
 		Short:             "Show changes of objects of any kind as they happen",
 		Long:              watchLong,
 		Example:           watchExample,
 		Args:              watchArguments,
-		ValidArgsFunction: p.completeWatch,
+		ValidArgsFunction: p.CompleteWatch,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
-	o.output.addFlag(cmd)
+	o.output.AddFlag(cmd)
 	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "watch all namespaces")
 	return cmd
 }
@@ -59,7 +59,7 @@ func newWatchCommand(p *program) *cobra.Command {
 func watchArguments(_ *cobra.Command, args []string) error {
 	kind, name := watchTarget(args)
 	if len(args) > 2 || len(args) > 0 && kind == "" || strings.ContainsAny(kind+name, "/,") {
-		return usageErrorf("name a kind, and one object of it at most: [KIND [NAME]]")
+		return UsageErrorf("name a kind, and one object of it at most: [KIND [NAME]]")
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func watchTarget(args []string) (kind, name string) {
 
 // watcher follows kinds and hands on what it sees.
 type watcher struct {
-	*anyClients
+	*AnyClients
 	// namespace is empty for all, and name for all objects.
 	namespace, name string
 	policy          *change.Policy
@@ -90,7 +90,7 @@ type watcher struct {
 }
 
 func (o *watchOptions) run(ctx context.Context, args []string) error {
-	clients, err := o.anyClients()
+	clients, err := o.AnyClients()
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (o *watchOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 	w := &watcher{
-		anyClients: clients, policy: policy, seen: make(chan sighting, 1), namespace: clients.namespace,
+		AnyClients: clients, policy: policy, seen: make(chan sighting, 1), namespace: clients.Namespace,
 		now: func() metav1.Time { return metav1.NewTime(o.Clock.Now()) },
 	}
 	if o.allNamespaces {
@@ -125,11 +125,11 @@ func (o *watchOptions) run(ctx context.Context, args []string) error {
 
 // show prints what is seen until the user has seen enough.
 func (o *watchOptions) show(ctx context.Context, w *watcher) error {
-	printer := &watchPrinter{out: o.Streams.Out, errOut: o.Streams.ErrOut, output: o.output, painter: painter{colours: o.Colour && o.output == formatTable}, waiting: map[string]bool{}}
+	printer := &watchPrinter{out: o.Streams.Out, errOut: o.Streams.ErrOut, output: o.output, Painter: Painter{Colours: o.Colour && o.output == FormatTable}, waiting: map[string]bool{}}
 	for {
 		select {
 		case <-ctx.Done():
-			return &exitError{code: exitInterrupted}
+			return &ExitError{Code: ExitInterrupted}
 		case s := <-w.seen:
 			if s.fatal != nil {
 				return s.fatal
@@ -151,7 +151,7 @@ func (w *watcher) send(ctx context.Context, s sighting) {
 
 // followKind watches one kind that the user named.
 func (w *watcher) followKind(ctx context.Context, argument string) error {
-	mapping, err := w.mapping(argument)
+	mapping, err := w.Mapping(argument)
 	if err != nil {
 		return err
 	}

@@ -14,17 +14,17 @@ import (
 
 func TestWatchFollowsKindsThatComeAndGo(t *testing.T) {
 	f := newFixture(t)
-	group := f.namespace + ".example.com"
+	group := f.Namespace + ".example.com"
 	first := f.install(group, "Early", apiextensionsv1.NamespaceScoped)
-	f.make(first, "Early", f.namespace, "a", nil, ready("True", "Ok", ""))
+	f.make(first, "Early", f.Namespace, "a", nil, ready("True", "Ok", ""))
 	running := f.follow("watch")
 	running.until("Watching ")
 
 	patch := []byte(`{"spec":{"size":3},"metadata":{"labels":{"team":"a"}}}`)
-	if _, err := f.dynamic().Resource(first).Namespace(f.namespace).Patch(t.Context(), "a", types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
+	if _, err := f.dynamic().Resource(first).Namespace(f.Namespace).Patch(t.Context(), "a", types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
 		t.Fatal(err)
 	}
-	running.until("Updated early/a in " + f.namespace)
+	running.until("Updated early/a in " + f.Namespace)
 	running.until("+ .metadata.labels")
 	running.until("+ .spec")
 
@@ -41,10 +41,10 @@ func TestWatchFollowsKindsThatComeAndGo(t *testing.T) {
 
 func TestWatchOfOneObjectAndWithoutRights(t *testing.T) {
 	f := newFixture(t)
-	group := f.namespace + ".example.com"
+	group := f.Namespace + ".example.com"
 	things := f.install(group, "Thing", apiextensionsv1.NamespaceScoped)
-	f.make(things, "Thing", f.namespace, "a", nil, nil)
-	f.make(things, "Thing", f.namespace, "b", nil, nil)
+	f.make(things, "Thing", f.Namespace, "a", nil, nil)
+	f.make(things, "Thing", f.Namespace, "b", nil, nil)
 	running := f.follow("watch", "things."+group+"/a", "-o", "json")
 	// In JSON no line says that the watch has begun: both objects change until a change was seen, which is one of a.
 	seen := make(chan string, 1)
@@ -55,7 +55,7 @@ func TestWatchOfOneObjectAndWithoutRights(t *testing.T) {
 	for i := range 1000 {
 		patch := []byte(`{"spec":{"size":` + string(rune('0'+i%10)) + `}}`)
 		for _, name := range []string{"b", "a"} {
-			if _, err := f.dynamic().Resource(things).Namespace(f.namespace).Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			if _, err := f.dynamic().Resource(things).Namespace(f.Namespace).Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -152,7 +152,7 @@ func definitionOf(object any) *apiextensionsv1.CustomResourceDefinition {
 
 // readDefinition reads the definition of a kind. It is nil for a kind that Kubernetes brings.
 func (w *watcher) readDefinition(ctx context.Context, resource schema.GroupResource) (*apiextensionsv1.CustomResourceDefinition, error) {
-	object, err := w.objects.Resource(definitionsResource).Get(ctx, resource.String(), metav1.GetOptions{})
+	object, err := w.Objects.Resource(definitionsResource).Get(ctx, resource.String(), metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func newKindStore(t *testing.T) (store *kindStore, seen *[]sighting) {
 	seen = &[]sighting{}
 	return &kindStore{
 		kind:   change.Kind{Group: "example.com", Version: "v1", Kind: "Database", Resource: "databases", Namespaced: true},
-		policy: policy, now: func() metav1.Time { return metav1.NewTime(now) }, known: map[types.NamespacedName]known{},
+		policy: policy, now: func() metav1.Time { return metav1.NewTime(Now) }, known: map[types.NamespacedName]known{},
 		send: func(s sighting) { s.resource = "databases.example.com"; *seen = append(*seen, s) },
 	}, seen
 }
@@ -60,19 +60,19 @@ func history(t *testing.T) []sighting {
 func TestWatchPrintsChanges(t *testing.T) {
 	events := append([]sighting{{begun: []string{"databases.example.com"}}}, history(t)...)
 	for name, printer := range map[string]*watchPrinter{
-		"watch/plain.txt":   {output: formatTable},
-		"watch/colours.txt": {output: formatTable, painter: painter{colours: true}},
-		"watch/stream.json": {output: formatJSON},
+		"watch/plain.txt":   {output: FormatTable},
+		"watch/colours.txt": {output: FormatTable, Painter: Painter{Colours: true}},
+		"watch/stream.json": {output: FormatJSON},
 	} {
 		t.Run(name, func(t *testing.T) {
 			errOut := &bytes.Buffer{}
-			checkGolden(t, name, func(out *bytes.Buffer) error {
+			Golden(t, name, func(out *bytes.Buffer) error {
 				printer.out, printer.errOut, printer.waiting = out, errOut, map[string]bool{}
 				for _, s := range events {
 					must(t, printer.show(s))
 				}
 				odd := func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }
-				if !printer.colours && strings.ContainsFunc(out.String(), odd) {
+				if !printer.Colours && strings.ContainsFunc(out.String(), odd) {
 					t.Errorf("printed %q", out)
 				}
 				for _, secret := range []string{"first", "second"} {
@@ -113,7 +113,7 @@ func TestWatchFindsWhatHappenedInAGap(t *testing.T) {
 
 func TestWatchSaysWhatIsNotWatched(t *testing.T) {
 	out, errOut := &bytes.Buffer{}, &bytes.Buffer{}
-	printer := &watchPrinter{out: out, errOut: errOut, output: formatTable, waiting: map[string]bool{}}
+	printer := &watchPrinter{out: out, errOut: errOut, output: FormatTable, waiting: map[string]bool{}}
 	for _, s := range []sighting{
 		{begun: []string{"as.example.com", "bs.example.com"}},
 		{resource: "as.example.com", problem: "you may not list and watch it\x1b"},
@@ -156,7 +156,7 @@ func TestWatchTarget(t *testing.T) {
 // TestOneObjectIsNoPlural looks at a line that counts what may be one.
 func TestOneObjectIsNoPlural(t *testing.T) {
 	out := &bytes.Buffer{}
-	printer := &watchPrinter{out: out, output: formatTable, kinds: 1, objects: 1}
+	printer := &watchPrinter{out: out, output: FormatTable, kinds: 1, objects: 1}
 	if err := printer.begin(); err != nil || !strings.Contains(out.String(), "Watching 1 kind with 1 object. ") {
 		t.Errorf("%v: %s", err, out)
 	}

@@ -33,9 +33,9 @@ func healthOf(v health.Verdict) *healthView {
 
 // watchPrinter prints what watch sees.
 type watchPrinter struct {
-	painter
+	Painter
 	out, errOut io.Writer
-	output      format
+	output      Format
 	// waiting are kinds that have not been listed yet, of those that are watched from the start on.
 	waiting map[string]bool
 	begun   bool
@@ -53,7 +53,7 @@ func (p *watchPrinter) show(s sighting) error {
 		}
 		return p.begin()
 	case s.problem != "":
-		if _, err := fmt.Fprintf(p.errOut, "not watched: %s: %s\n", s.resource, printable(s.problem)); err != nil {
+		if _, err := fmt.Fprintf(p.errOut, "not watched: %s: %s\n", s.resource, Printable(s.problem)); err != nil {
 			return err
 		}
 	case s.synced && p.waiting[s.resource]:
@@ -73,17 +73,17 @@ func (p *watchPrinter) begin() error {
 		return nil
 	}
 	p.begun = true
-	if p.output != formatTable {
+	if p.output != FormatTable {
 		return nil
 	}
-	_, err := fmt.Fprintf(p.out, "%s\n", p.colour(faint, fmt.Sprintf("Watching %s with %s. Ctrl-C ends it.", text.Count(int64(p.kinds), "kind"), text.Count(int64(p.objects), "object"))))
+	_, err := fmt.Fprintf(p.out, "%s\n", p.Colour(Faint, fmt.Sprintf("Watching %s with %s. Ctrl-C ends it.", text.Count(int64(p.kinds), "kind"), text.Count(int64(p.objects), "object"))))
 	return err
 }
 
 // change prints one change.
 func (p *watchPrinter) change(s sighting) error {
 	changed := s.was.State != s.is.State || s.was.Reason != s.is.Reason
-	if p.output != formatTable {
+	if p.output != FormatTable {
 		view := watchView{Record: *s.record}
 		if changed && s.is.State != "" {
 			view.Is = healthOf(s.is)
@@ -91,13 +91,13 @@ func (p *watchPrinter) change(s sighting) error {
 		if changed && s.was.State != "" {
 			view.Was = healthOf(s.was)
 		}
-		return p.output.printNext(p.out, view)
+		return p.output.PrintNext(p.out, view)
 	}
 	lines := &strings.Builder{}
-	fmt.Fprintf(lines, "%s %s\n", p.colour(faint, s.record.Time.Format("15:04:05")), p.title(s.record))
-	p.fields(lines, s.record.Fields)
+	fmt.Fprintf(lines, "%s %s\n", p.Colour(Faint, s.record.Time.Format("15:04:05")), p.Title(s.record))
+	p.Fields(lines, s.record.Fields)
 	if s.record.Reason != "" {
-		fmt.Fprintf(lines, "  note: %s\n", printable(s.record.Reason))
+		fmt.Fprintf(lines, "  note: %s\n", Printable(s.record.Reason))
 	}
 	if changed && s.is.State != "" {
 		fmt.Fprintf(lines, "  health: %s\n", p.health(s.was, s.is))
@@ -107,13 +107,13 @@ func (p *watchPrinter) change(s sighting) error {
 }
 
 func (p *watchPrinter) health(was, is health.Verdict) string {
-	codes := map[health.State]string{health.Healthy: green, health.Progressing: yellow, health.Failed: red, health.Terminating: red}
-	words := p.colour(codes[is.State], string(is.State))
+	codes := map[health.State]string{health.Healthy: Green, health.Progressing: Yellow, health.Failed: Red, health.Terminating: Red}
+	words := p.Colour(codes[is.State], string(is.State))
 	if was.State != "" {
-		words = p.colour(codes[was.State], string(was.State)) + " -> " + words
+		words = p.Colour(codes[was.State], string(was.State)) + " -> " + words
 	}
 	if is.State == health.Healthy {
 		return words
 	}
-	return words + ": " + because(is.Reason, is.Message)
+	return words + ": " + Because(is.Reason, is.Message)
 }

@@ -49,39 +49,39 @@ const whyExample = `  # What is wrong?
   kubectl slipway why webapp/shop --tail 50`
 
 type whyOptions struct {
-	*program
-	output format
+	*Program
+	output Format
 	tail   int64
 	// foreign lists the fields that others added, instead of the causes.
 	foreign bool
 }
 
-func newWhyCommand(p *program) *cobra.Command {
-	o := &whyOptions{program: p, output: formatTable}
+func NewWhyCommand(p *Program) *cobra.Command {
+	o := &whyOptions{Program: p, output: FormatTable}
 	cmd := &cobra.Command{
 		Use:               "why KIND/NAME",
 		Short:             "Say why an object is not ready",
 		Long:              whyLong,
 		Example:           whyExample,
 		Args:              oneWhyTarget,
-		ValidArgsFunction: p.completeObjects(true),
+		ValidArgsFunction: p.CompleteObjects(true),
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
-	o.output.addFlag(cmd)
+	o.output.AddFlag(cmd)
 	cmd.Flags().Int64Var(&o.tail, "tail", 10, "how many log lines of a failing container to show; 0: none")
 	cmd.Flags().BoolVar(&o.foreign, "foreign", false, "list what others added to what belongs to it instead, with their field managers")
 	return cmd
 }
 
 // find reads everything that the tree needs.
-func (o *whyOptions) find(ctx context.Context, argument string) (*clients, *findings, error) {
+func (o *whyOptions) find(ctx context.Context, argument string) (*Clients, *findings, error) {
 	if !strings.Contains(argument, "/") {
-		argument = webAppKind.ref(argument)
+		argument = WebAppKind.Ref(argument)
 	}
-	kind, name := parseOurs(argument)
+	kind, name := ParseOurs(argument)
 	clients, found, err := o.findOurs(ctx, argument, kind, name)
-	missing := &exitError{}
-	if found == nil && (err == nil || errors.As(err, &missing) && missing.notFound) {
+	missing := &ExitError{}
+	if found == nil && (err == nil || errors.As(err, &missing) && missing.NotFound) {
 		// It is another kind, or what kubectl takes for that name is one.
 		clients, other, otherErr := o.loadAny(ctx, argument)
 		if err == nil || otherErr == nil {
@@ -92,33 +92,33 @@ func (o *whyOptions) find(ctx context.Context, argument string) (*clients, *find
 }
 
 // findOurs reads everything about an object of Slipway that why explains by itself. For others it returns nothing.
-func (o *whyOptions) findOurs(ctx context.Context, argument string, kind *ourKind, name string) (*clients, *findings, error) {
-	if word, _, _ := strings.Cut(argument, "/"); kind == gatewayKind && strings.EqualFold(word, shortGateway) {
+func (o *whyOptions) findOurs(ctx context.Context, argument string, kind *OurKind, name string) (*Clients, *findings, error) {
+	if word, _, _ := strings.Cut(argument, "/"); kind == GatewayKind && strings.EqualFold(word, ShortGateway) {
 		return o.findShort(ctx, name)
 	}
-	load := map[*ourKind]func(*clients) (*findings, error){
-		webAppKind: func(c *clients) (*findings, error) {
-			app, err := c.getWebApp(ctx, name)
+	load := map[*OurKind]func(*Clients) (*findings, error){
+		WebAppKind: func(c *Clients) (*findings, error) {
+			app, err := c.GetWebApp(ctx, name)
 			if err != nil {
 				return nil, err
 			}
 			return loadWebApp(ctx, c, app)
 		},
-		gatewayKind: func(c *clients) (*findings, error) {
+		GatewayKind: func(c *Clients) (*findings, error) {
 			gateway, err := getAPIGateway(ctx, c, name)
 			if err != nil {
 				return nil, err
 			}
 			return loadGateway(ctx, c, gateway)
 		},
-		backupKind:  func(c *clients) (*findings, error) { return loadKept(ctx, c, kind, name) },
-		runKind:     func(c *clients) (*findings, error) { return loadKept(ctx, c, kind, name) },
-		restoreKind: func(c *clients) (*findings, error) { return loadKept(ctx, c, kind, name) },
+		BackupKind:  func(c *Clients) (*findings, error) { return loadKept(ctx, c, kind, name) },
+		RunKind:     func(c *Clients) (*findings, error) { return loadKept(ctx, c, kind, name) },
+		RestoreKind: func(c *Clients) (*findings, error) { return loadKept(ctx, c, kind, name) },
 	}[kind]
 	if load == nil {
 		return nil, nil, nil
 	}
-	clients, err := o.clients()
+	clients, err := o.Clients()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -128,22 +128,22 @@ func (o *whyOptions) findOurs(ctx context.Context, argument string, kind *ourKin
 
 // oneWhyTarget accepts every kind.
 func oneWhyTarget(cmd *cobra.Command, args []string) error {
-	if len(args) == 1 && namesObject(args[0]) {
+	if len(args) == 1 && NamesObject(args[0]) {
 		return nil
 	}
-	return oneTarget(cmd, args)
+	return OneTarget(cmd, args)
 }
 
 func (o *whyOptions) run(ctx context.Context, argument string) error {
 	if o.tail < 0 {
-		return usageErrorf("--tail must not be negative")
+		return UsageErrorf("--tail must not be negative")
 	}
 	clients, found, err := o.find(ctx, argument)
 	if err != nil {
 		return err
 	}
 	if o.foreign && (found.backup != nil || found.any != nil) {
-		return usageErrorf("--foreign is about WebApps and APIGateways")
+		return UsageErrorf("--foreign is about WebApps and APIGateways")
 	}
 	if o.foreign {
 		return o.runForeign(ctx, clients, found)
@@ -154,8 +154,8 @@ func (o *whyOptions) run(ctx context.Context, argument string) error {
 	}
 	view := explain(found)
 	view.Other = found.other
-	if o.output != formatTable {
-		err = o.output.print(o.Streams.Out, view)
+	if o.output != FormatTable {
+		err = o.output.Print(o.Streams.Out, view)
 	} else {
 		err = printWhy(o.Streams.Out, view)
 	}
@@ -163,7 +163,7 @@ func (o *whyOptions) run(ctx context.Context, argument string) error {
 		return err
 	}
 	if view.State != health.Healthy || found.any != nil && anyFailed(view.Causes) {
-		return &exitError{code: exitNotReady} // Everything was printed already.
+		return &ExitError{Code: ExitNotReady} // Everything was printed already.
 	}
 	return nil
 }

@@ -14,8 +14,8 @@ import (
 const maxWhyObjects = 500
 
 // loadAny reads an object of any kind with all that is below it, and the warnings of its namespace.
-func (o *whyOptions) loadAny(ctx context.Context, argument string) (*clients, *findings, error) {
-	clients, err := o.anyClients()
+func (o *whyOptions) loadAny(ctx context.Context, argument string) (*Clients, *findings, error) {
+	clients, err := o.AnyClients()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -25,7 +25,7 @@ func (o *whyOptions) loadAny(ctx context.Context, argument string) (*clients, *f
 	}
 	if isStandard(kind) {
 		f, err := loadStandard(ctx, clients, object, kind)
-		return clients.clients, f, err
+		return clients.Clients, f, err
 	}
 	family, err := loadFamily(ctx, clients, object, kind, maxWhyObjects)
 	if err != nil {
@@ -36,9 +36,9 @@ func (o *whyOptions) loadAny(ctx context.Context, argument string) (*clients, *f
 		family.unanswered = append(family.unanswered, text.Count(int64(family.left), "more object")+" below it")
 	}
 	// Events of an object without a namespace are in the namespace default.
-	at := *clients.clients
-	if at.namespace = object.GetNamespace(); at.namespace == "" {
-		at.namespace = corev1.NamespaceDefault
+	at := *clients.Clients
+	if at.Namespace = object.GetNamespace(); at.Namespace == "" {
+		at.Namespace = corev1.NamespaceDefault
 	}
 	return &at, f, f.read([]step{eventsStep(ctx, &at, f)})
 }
@@ -88,7 +88,7 @@ func causesBelow(f *findings, parent *relative) []node {
 		if !isCause(v) && len(causes) == 0 {
 			continue
 		}
-		n := node{Object: objectRef(child.kind.Kind, child.name), State: v.State, Reason: v.Reason, Message: v.Message, Causes: causes}
+		n := node{Object: ObjectRef(child.kind.Kind, child.name), State: v.State, Reason: v.Reason, Message: v.Message, Causes: causes}
 		switch {
 		case v.State == health.Healthy:
 			n.Message = "says that it is healthy, and what is below it is not"

@@ -36,7 +36,7 @@ func kubelet(f *fixture, asked chan<- *url.URL) (node string) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	nodes := f.kube.CoreV1().Nodes()
+	nodes := f.Kube.CoreV1().Nodes()
 	created, err := nodes.Create(f.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{GenerateName: "node-"}}, metav1.CreateOptions{})
 	if err != nil {
 		f.Fatal(err)
@@ -64,10 +64,10 @@ func TestWhyCrashLoop(t *testing.T) {
 
 	f.edit(func(spec *slipwayv1alpha1.WebAppSpec) { spec.Image = "registry.example.com/shop:2" })
 	f.deployed("registry.example.com/shop:2")
-	if err := f.cluster.Stick(t.Context(), f.namespace, "shop", crashedStatus()); err != nil {
+	if err := f.cluster.Stick(t.Context(), f.Namespace, "shop", crashedStatus()); err != nil {
 		t.Fatal(err)
 	}
-	pods, err := f.kube.CoreV1().Pods(f.namespace).List(t.Context(), metav1.ListOptions{})
+	pods, err := f.Kube.CoreV1().Pods(f.Namespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestWhyCrashLoop(t *testing.T) {
 		if pod.Status.ContainerStatuses[0].Ready {
 			continue
 		}
-		if err := f.kube.CoreV1().Pods(f.namespace).Bind(t.Context(), &corev1.Binding{
+		if err := f.Kube.CoreV1().Pods(f.Namespace).Bind(t.Context(), &corev1.Binding{
 			ObjectMeta: metav1.ObjectMeta{Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: node},
 		}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -107,10 +107,10 @@ func TestWhyCrashLoop(t *testing.T) {
 func (f *fixture) warn(pod *corev1.Pod) {
 	f.Helper()
 	seen := metav1.Now()
-	if _, err := f.kube.CoreV1().Events(f.namespace).Create(f.Context(), &corev1.Event{
+	if _, err := f.Kube.CoreV1().Events(f.Namespace).Create(f.Context(), &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "event-"}, Type: corev1.EventTypeWarning,
 		Reason: "BackOff", Message: "Back-off restarting failed container", Count: 3, FirstTimestamp: seen, LastTimestamp: seen,
-		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: f.namespace, Name: pod.Name, UID: pod.UID},
+		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: f.Namespace, Name: pod.Name, UID: pod.UID},
 	}, metav1.CreateOptions{}); err != nil {
 		f.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func (f *fixture) warn(pod *corev1.Pod) {
 func TestWhyMissingConfig(t *testing.T) {
 	f := newFixture(t)
 	env.StartOperator(t, nil)
-	if _, err := f.kube.CoreV1().ConfigMaps(f.namespace).Create(t.Context(), &corev1.ConfigMap{
+	if _, err := f.Kube.CoreV1().ConfigMaps(f.Namespace).Create(t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "site"}, Data: map[string]string{"other": ""},
 	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -155,17 +155,17 @@ func TestWhyForViewers(t *testing.T) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "webapps"},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "jane"}},
 	}
-	if _, err := f.kube.RbacV1().Roles(f.namespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+	if _, err := f.Kube.RbacV1().Roles(f.Namespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.kube.RbacV1().RoleBindings(f.namespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+	if _, err := f.Kube.RbacV1().RoleBindings(f.Namespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	// The API server applies new RBAC rules with a delay.
 	environment.Eventually(t, func() error {
-		review, err := f.kube.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
+		review, err := f.Kube.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
 			Spec: authorizationv1.SubjectAccessReviewSpec{User: "jane", ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: f.namespace, Verb: "get", Group: "slipway.dev", Resource: "webapps",
+				Namespace: f.Namespace, Verb: "get", Group: "slipway.dev", Resource: "webapps",
 			}},
 		}, metav1.CreateOptions{})
 		if err == nil && !review.Status.Allowed {

@@ -18,7 +18,7 @@ import (
 
 // backupFindings are the findings of a Backup, a BackupRun or a Restore.
 type backupFindings struct {
-	object declared
+	object Declared
 	// ref is kind/name, observed the generation that the status has observed.
 	ref      string
 	observed int64
@@ -28,27 +28,27 @@ type backupFindings struct {
 }
 
 // loadKept reads everything that the tree of a Backup, a BackupRun or a Restore needs.
-func loadKept(ctx context.Context, c *clients, kind *ourKind, name string) (*findings, error) {
-	b := &backupFindings{ref: kind.ref(name)}
+func loadKept(ctx context.Context, c *Clients, kind *OurKind, name string) (*findings, error) {
+	b := &backupFindings{ref: kind.Ref(name)}
 	f := &findings{backup: b}
 	var label string
 	switch kind {
-	case backupKind:
-		backup, err := c.getBackup(ctx, name)
+	case BackupKind:
+		backup, err := c.GetBackup(ctx, name)
 		if err != nil {
 			return nil, err
 		}
 		label, b.object, b.observed = slipwayv1alpha1.LabelBackup, backup, backup.Status.ObservedGeneration
-	case runKind:
-		run, err := c.backupRuns().Get(ctx, name, metav1.GetOptions{})
+	case RunKind:
+		run, err := c.BackupRuns().Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
-			return nil, c.notGot(err, runKind, name)
+			return nil, c.NotGot(err, RunKind, name)
 		}
 		label, b.object, b.observed = slipwayv1alpha1.LabelBackupRun, run, run.Status.ObservedGeneration
 	default:
-		restore, err := c.restores().Get(ctx, name, metav1.GetOptions{})
+		restore, err := c.Restores().Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
-			return nil, c.notGot(err, restoreKind, name)
+			return nil, c.NotGot(err, RestoreKind, name)
 		}
 		label, b.object, b.observed = slipwayv1alpha1.LabelRestore, restore, restore.Status.ObservedGeneration
 	}
@@ -56,7 +56,7 @@ func loadKept(ctx context.Context, c *clients, kind *ourKind, name string) (*fin
 }
 
 // moverSteps read the Jobs and pods with a label, and the newest run where it is that of a Backup.
-func moverSteps(ctx context.Context, c *clients, f *findings, label, name string) []step {
+func moverSteps(ctx context.Context, c *Clients, f *findings, label, name string) []step {
 	selected := metav1.ListOptions{LabelSelector: labels.SelectorFromSet(map[string]string{label: name}).String()}
 	return []step{
 		{"BackupRuns", func() error {
@@ -64,21 +64,21 @@ func moverSteps(ctx context.Context, c *clients, f *findings, label, name string
 			if !ok {
 				return nil
 			}
-			list, err := c.backupRuns().List(ctx, metav1.ListOptions{})
+			list, err := c.BackupRuns().List(ctx, metav1.ListOptions{})
 			if err == nil {
 				f.backup.run = newestRun(list.Items, backup)
 			}
 			return err
 		}},
 		{"Jobs", func() error {
-			list, err := c.kube.BatchV1().Jobs(c.namespace).List(ctx, selected)
+			list, err := c.Kube.BatchV1().Jobs(c.Namespace).List(ctx, selected)
 			if err == nil {
 				f.backup.jobs = list.Items
 			}
 			return err
 		}},
 		{"pods", func() error {
-			list, err := c.kube.CoreV1().Pods(c.namespace).List(ctx, selected)
+			list, err := c.Kube.CoreV1().Pods(c.Namespace).List(ctx, selected)
 			if err == nil {
 				f.pods = list.Items
 			}
@@ -100,7 +100,7 @@ func newestRun(runs []slipwayv1alpha1.BackupRun, backup *slipwayv1alpha1.Backup)
 
 // verdict is verdictOf, but a Backup without a copy that is new enough has failed, although the next run may repair it.
 func (b *backupFindings) verdict() health.Verdict {
-	v := verdictOf(b.object, b.ref, b.observed, b.object.GetGeneration())
+	v := VerdictOf(b.object, b.ref, b.observed, b.object.GetGeneration())
 	if v.Reason == slipwayv1alpha1.ReasonRunFailed || v.Reason == slipwayv1alpha1.ReasonCopyTooOld {
 		v.State = health.Failed
 	}

@@ -15,11 +15,11 @@ import (
 
 // failedJob is a Job whose pod has ended with an error, and the pod.
 func failedJob(name, owner string) (batchv1.Job, corev1.Pod) {
-	job := batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name + "-uid"), OwnerReferences: controlledBy("BackupRun", "owner", types.UID(owner))}}
+	job := batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name + "-uid"), OwnerReferences: ControlledBy("BackupRun", "owner", types.UID(owner))}}
 	job.Status.Conditions = []batchv1.JobCondition{{
 		Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded", Message: "Job has reached the specified backoff limit",
 	}}
-	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name + "-x", UID: types.UID(name + "-pod"), OwnerReferences: controlledBy("Job", name, types.UID(name+"-uid"))}}
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name + "-x", UID: types.UID(name + "-pod"), OwnerReferences: ControlledBy("Job", name, types.UID(name+"-uid"))}}
 	pod.Status.Phase = corev1.PodFailed
 	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "snapshot", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
 		ExitCode: 14, Reason: "Error", Message: `{"ok":false,"kind":"Unreachable"}`,
@@ -35,9 +35,9 @@ func aBackup(conditions ...metav1.Condition) *backupFindings {
 }
 
 func TestWhyOfBackups(t *testing.T) {
-	ready := condition(slipwayv1alpha1.ConditionReady, true, slipwayv1alpha1.ReasonReady, "the newest verified copy is as new as is promised")
-	kept := condition(slipwayv1alpha1.ConditionRetentionApplied, true, slipwayv1alpha1.ReasonRetentionApplied, "what is not to be kept was removed")
-	failed := condition(slipwayv1alpha1.ConditionReady, false, slipwayv1alpha1.ReasonRunFailed, `BackupRun "shop-data-1" failed (Unreachable): the destination does not answer`)
+	ready := Condition(slipwayv1alpha1.ConditionReady, true, slipwayv1alpha1.ReasonReady, "the newest verified copy is as new as is promised")
+	kept := Condition(slipwayv1alpha1.ConditionRetentionApplied, true, slipwayv1alpha1.ReasonRetentionApplied, "what is not to be kept was removed")
+	failed := Condition(slipwayv1alpha1.ConditionReady, false, slipwayv1alpha1.ReasonRunFailed, `BackupRun "shop-data-1" failed (Unreachable): the destination does not answer`)
 	run := &slipwayv1alpha1.BackupRun{
 		ObjectMeta: metav1.ObjectMeta{Name: "shop-data-1", UID: "run-uid"},
 		Status: slipwayv1alpha1.BackupRunStatus{
@@ -53,7 +53,7 @@ func TestWhyOfBackups(t *testing.T) {
 			f.logs = map[logTarget]logTail{{pod: pod.Name, container: "snapshot"}: {Lines: []string{`{"level":"ERROR","msg":"failed","kind":"Unreachable"}`}}}
 		},
 		"backup-retention": func(f *findings) {
-			f.backup = aBackup(ready, condition(slipwayv1alpha1.ConditionRetentionApplied, false, slipwayv1alpha1.ReasonMassDeletion, "20 copies would be removed at once"))
+			f.backup = aBackup(ready, Condition(slipwayv1alpha1.ConditionRetentionApplied, false, slipwayv1alpha1.ReasonMassDeletion, "20 copies would be removed at once"))
 		},
 		"backup-running": func(f *findings) {
 			f.backup = aBackup(ready, kept)
@@ -65,8 +65,8 @@ func TestWhyOfBackups(t *testing.T) {
 			f.backup = &backupFindings{ref: "restore/again", observed: 1, jobs: []batchv1.Job{restoreJob}, object: &slipwayv1alpha1.Restore{
 				ObjectMeta: metav1.ObjectMeta{Name: "again", Namespace: "team-a", UID: "restore-uid", Generation: 1},
 				Status: slipwayv1alpha1.RestoreStatus{Conditions: []metav1.Condition{
-					condition(slipwayv1alpha1.ConditionReady, false, slipwayv1alpha1.ReasonTargetNotEmpty, message),
-					condition(slipwayv1alpha1.ConditionStalled, true, slipwayv1alpha1.ReasonTargetNotEmpty, message),
+					Condition(slipwayv1alpha1.ConditionReady, false, slipwayv1alpha1.ReasonTargetNotEmpty, message),
+					Condition(slipwayv1alpha1.ConditionStalled, true, slipwayv1alpha1.ReasonTargetNotEmpty, message),
 				}},
 			}}
 			f.pods = []corev1.Pod{restorePod}
@@ -75,7 +75,7 @@ func TestWhyOfBackups(t *testing.T) {
 			f.backup = &backupFindings{ref: "backuprun/shop-data-1", observed: 1, jobs: []batchv1.Job{job}, object: &slipwayv1alpha1.BackupRun{
 				ObjectMeta: metav1.ObjectMeta{Name: "shop-data-1", UID: "run-uid", Generation: 1},
 				Status: slipwayv1alpha1.BackupRunStatus{Conditions: []metav1.Condition{
-					condition(slipwayv1alpha1.ConditionReady, true, slipwayv1alpha1.ReasonVerified, "every copy was read back"),
+					Condition(slipwayv1alpha1.ConditionReady, true, slipwayv1alpha1.ReasonVerified, "every copy was read back"),
 				}},
 			}}
 			f.pods = []corev1.Pod{pod}
@@ -83,9 +83,9 @@ func TestWhyOfBackups(t *testing.T) {
 	}
 	for name, change := range tests {
 		t.Run(name, func(t *testing.T) {
-			f := &findings{now: now}
+			f := &findings{now: Now}
 			change(f)
-			checkGolden(t, "why/"+name+".txt", func(out *bytes.Buffer) error { return printWhy(out, explain(f)) })
+			Golden(t, "why/"+name+".txt", func(out *bytes.Buffer) error { return printWhy(out, explain(f)) })
 		})
 	}
 }
@@ -94,7 +94,7 @@ func TestTheNewestRunIsThatOfTheBackup(t *testing.T) {
 	shopData := &slipwayv1alpha1.Backup{ObjectMeta: metav1.ObjectMeta{Name: "shop-data", UID: "this"}}
 	run := func(name, backup string, since time.Duration) slipwayv1alpha1.BackupRun {
 		return slipwayv1alpha1.BackupRun{
-			ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: ago(since)}, Spec: slipwayv1alpha1.BackupRunSpec{Backup: backup},
+			ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: Ago(since)}, Spec: slipwayv1alpha1.BackupRunSpec{Backup: backup},
 		}
 	}
 	runs := []slipwayv1alpha1.BackupRun{run("a", "shop-data", time.Hour), run("b", "shop-data", time.Minute), run("c", "other", time.Second), run("d", "shop-data", 0)}

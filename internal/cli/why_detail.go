@@ -119,7 +119,7 @@ func warnings(f *findings, object types.UID) []eventLine {
 		if event.InvolvedObject.UID != object || object == "" || f.now.Sub(last.Time) > maxAge {
 			continue
 		}
-		lines = append(lines, eventLine{Reason: printable(event.Reason), Message: printable(strings.TrimSpace(event.Message)), Count: count, Last: last, age: age(last, f.now)})
+		lines = append(lines, eventLine{Reason: Printable(event.Reason), Message: Printable(strings.TrimSpace(event.Message)), Count: count, Last: last, age: Age(last, f.now)})
 	}
 	slices.SortStableFunc(lines, func(a, b eventLine) int {
 		return cmp.Or(b.Last.Compare(a.Last.Time), strings.Compare(a.Reason, b.Reason), strings.Compare(a.Message, b.Message))
@@ -165,17 +165,17 @@ func lastSeen(event *corev1.Event) (metav1.Time, int32) {
 func headline(view whyView) string {
 	switch {
 	case view.State == health.Unknown:
-		return fmt.Sprintf("%s: nothing tells how it does: %s", view.Object, because(view.Reason, view.Message))
+		return fmt.Sprintf("%s: nothing tells how it does: %s", view.Object, Because(view.Reason, view.Message))
 	case view.State == health.Healthy && view.Replicas == "":
-		return fmt.Sprintf("%s is ready: %s", view.Object, printable(view.Message))
+		return fmt.Sprintf("%s is ready: %s", view.Object, Printable(view.Message))
 	case view.Replicas == "":
-		return fmt.Sprintf("%s is not ready: %s", view.Object, because(view.Reason, view.Message))
+		return fmt.Sprintf("%s is not ready: %s", view.Object, Because(view.Reason, view.Message))
 	case view.State == health.Healthy && view.Routes != "":
-		return fmt.Sprintf("%s is ready: %s replicas serve %s routes at %s", view.Object, view.Replicas, view.Routes, orNone(printable(view.Address)))
+		return fmt.Sprintf("%s is ready: %s replicas serve %s routes at %s", view.Object, view.Replicas, view.Routes, OrNone(Printable(view.Address)))
 	case view.Routes != "":
-		return fmt.Sprintf("%s is not ready (%s replicas, %s routes): %s", view.Object, view.Replicas, view.Routes, because(view.Reason, view.Message))
+		return fmt.Sprintf("%s is not ready (%s replicas, %s routes): %s", view.Object, view.Replicas, view.Routes, Because(view.Reason, view.Message))
 	case view.State == health.Healthy:
-		return fmt.Sprintf("%s is ready: %s replicas of %s", view.Object, view.Replicas, orNone(printable(view.Image)))
+		return fmt.Sprintf("%s is ready: %s replicas of %s", view.Object, view.Replicas, OrNone(Printable(view.Image)))
 	}
-	return fmt.Sprintf("%s is not ready (%s replicas): %s", view.Object, view.Replicas, because(view.Reason, view.Message))
+	return fmt.Sprintf("%s is not ready (%s replicas): %s", view.Object, view.Replicas, Because(view.Reason, view.Message))
 }

@@ -45,7 +45,7 @@ type namedChild struct {
 
 // loadChildren reads the children of an owner. It also returns the names of those that the
 // user may not read.
-func loadChildren(ctx context.Context, c *clients, f *findings) (children []namedChild, unreadable []string, err error) {
+func loadChildren(ctx context.Context, c *Clients, f *findings) (children []namedChild, unreadable []string, err error) {
 	name := f.owner().GetName()
 	get := metav1.GetOptions{}
 	reads := []struct {
@@ -53,27 +53,27 @@ func loadChildren(ctx context.Context, c *clients, f *findings) (children []name
 		read       func(name string) (metav1.Object, error)
 	}{
 		{"deployment", name, func(n string) (metav1.Object, error) {
-			return c.kube.AppsV1().Deployments(c.namespace).Get(ctx, n, get)
+			return c.Kube.AppsV1().Deployments(c.Namespace).Get(ctx, n, get)
 		}},
-		{"service", name, func(n string) (metav1.Object, error) { return c.kube.CoreV1().Services(c.namespace).Get(ctx, n, get) }},
+		{"service", name, func(n string) (metav1.Object, error) { return c.Kube.CoreV1().Services(c.Namespace).Get(ctx, n, get) }},
 		{"horizontalpodautoscaler", name, func(n string) (metav1.Object, error) {
-			return c.kube.AutoscalingV2().HorizontalPodAutoscalers(c.namespace).Get(ctx, n, get)
+			return c.Kube.AutoscalingV2().HorizontalPodAutoscalers(c.Namespace).Get(ctx, n, get)
 		}},
 		{"poddisruptionbudget", name, func(n string) (metav1.Object, error) {
-			return c.kube.PolicyV1().PodDisruptionBudgets(c.namespace).Get(ctx, n, get)
+			return c.Kube.PolicyV1().PodDisruptionBudgets(c.Namespace).Get(ctx, n, get)
 		}},
 		{"persistentvolumeclaim", name + "-data", func(n string) (metav1.Object, error) {
-			return c.kube.CoreV1().PersistentVolumeClaims(c.namespace).Get(ctx, n, get)
+			return c.Kube.CoreV1().PersistentVolumeClaims(c.Namespace).Get(ctx, n, get)
 		}},
 		{"ingress", name + "-ingress", func(n string) (metav1.Object, error) {
-			return c.kube.NetworkingV1().Ingresses(c.namespace).Get(ctx, n, get)
+			return c.Kube.NetworkingV1().Ingresses(c.Namespace).Get(ctx, n, get)
 		}},
 		{"serviceaccount", name, func(n string) (metav1.Object, error) {
-			return c.kube.CoreV1().ServiceAccounts(c.namespace).Get(ctx, n, get)
+			return c.Kube.CoreV1().ServiceAccounts(c.Namespace).Get(ctx, n, get)
 		}},
-		{"role", name, func(n string) (metav1.Object, error) { return c.kube.RbacV1().Roles(c.namespace).Get(ctx, n, get) }},
+		{"role", name, func(n string) (metav1.Object, error) { return c.Kube.RbacV1().Roles(c.Namespace).Get(ctx, n, get) }},
 		{"rolebinding", name, func(n string) (metav1.Object, error) {
-			return c.kube.RbacV1().RoleBindings(c.namespace).Get(ctx, n, get)
+			return c.Kube.RbacV1().RoleBindings(c.Namespace).Get(ctx, n, get)
 		}},
 	}
 	for _, r := range reads {
@@ -185,11 +185,11 @@ func printForeign(out io.Writer, view foreignView, now time.Time) error {
 		for _, a := range view.Additions {
 			when := "-"
 			if a.Time != nil {
-				when = age(*a.Time, now)
+				when = Age(*a.Time, now)
 			}
-			rows = append(rows, []string{a.Object, printable(a.Field), printable(a.Manager), when})
+			rows = append(rows, []string{a.Object, Printable(a.Field), Printable(a.Manager), when})
 		}
-		if err := table(out, rows); err != nil {
+		if err := Table(out, rows); err != nil {
 			return err
 		}
 	}
@@ -201,14 +201,14 @@ func printForeign(out io.Writer, view foreignView, now time.Time) error {
 }
 
 // runForeign prints the fields that others added.
-func (o *whyOptions) runForeign(ctx context.Context, clients *clients, found *findings) error {
+func (o *whyOptions) runForeign(ctx context.Context, clients *Clients, found *findings) error {
 	children, unreadable, err := loadChildren(ctx, clients, found)
 	if err != nil {
 		return err
 	}
 	view := foreignOf(found, children, unreadable)
-	if o.output != formatTable {
-		return o.output.print(o.Streams.Out, view)
+	if o.output != FormatTable {
+		return o.output.Print(o.Streams.Out, view)
 	}
 	return printForeign(o.Streams.Out, view, o.Clock.Now())
 }

@@ -20,17 +20,17 @@ func TestWhyForeignListsWhatOthersAdded(t *testing.T) {
 	f.expect(0, []string{"Nobody has added anything to what belongs to webapp/shop."}, "why", "shop", "--foreign")
 
 	environment.Eventually(t, func() error {
-		deployment, err := f.kube.AppsV1().Deployments(f.namespace).Get(t.Context(), "shop", metav1.GetOptions{})
+		deployment, err := f.Kube.AppsV1().Deployments(f.Namespace).Get(t.Context(), "shop", metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 		pod := &deployment.Spec.Template.Spec
 		pod.Containers = append(pod.Containers, corev1.Container{Name: "debug", Image: "busybox"})
-		_, err = f.kube.AppsV1().Deployments(f.namespace).Update(t.Context(), deployment, metav1.UpdateOptions{FieldManager: "kubectl-edit"})
+		_, err = f.Kube.AppsV1().Deployments(f.Namespace).Update(t.Context(), deployment, metav1.UpdateOptions{FieldManager: "kubectl-edit"})
 		return err
 	})
 	patch := []byte(`{"metadata":{"labels":{"team":"a"},"annotations":{"example.com/note":"x"}},"spec":{"ports":[{"name":"extra","port":9999}]}}`)
-	if _, err := f.kube.CoreV1().Services(f.namespace).Patch(t.Context(), "shop", types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: "kubectl-patch"}); err != nil {
+	if _, err := f.Kube.CoreV1().Services(f.Namespace).Patch(t.Context(), "shop", types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: "kubectl-patch"}); err != nil {
 		t.Fatal(err)
 	}
 	f.expect(0, []string{

@@ -47,31 +47,31 @@ func gatewaySecrets(spec slipwayv1alpha1.APIGatewaySpec) []configUse {
 }
 
 // getAPIGateway reads an APIGateway.
-func getAPIGateway(ctx context.Context, c *clients, name string) (*slipwayv1alpha1.APIGateway, error) {
-	gateway, err := c.slipway.SlipwayV1alpha1().APIGateways(c.namespace).Get(ctx, name, metav1.GetOptions{})
-	return gateway, c.notGot(err, gatewayKind, name)
+func getAPIGateway(ctx context.Context, c *Clients, name string) (*slipwayv1alpha1.APIGateway, error) {
+	gateway, err := c.Slipway.SlipwayV1alpha1().APIGateways(c.Namespace).Get(ctx, name, metav1.GetOptions{})
+	return gateway, c.NotGot(err, GatewayKind, name)
 }
 
 // loadGateway reads everything that the tree of an APIGateway needs.
-func loadGateway(ctx context.Context, c *clients, gateway *slipwayv1alpha1.APIGateway) (*findings, error) {
+func loadGateway(ctx context.Context, c *Clients, gateway *slipwayv1alpha1.APIGateway) (*findings, error) {
 	g := &gatewayFindings{object: gateway, backendPods: map[string][]corev1.Pod{}}
 	f := &findings{gateway: g}
 	steps := append(workloadSteps(ctx, c, f, desired.Name(gateway), desired.Selector(gateway)),
 		step{"the Ingress", func() (err error) {
 			if desired.ExposeType(gateway) == slipwayv1alpha1.ExposeIngress {
-				g.ingress, err = orNil(c.kube.NetworkingV1().Ingresses(c.namespace).Get(ctx, desired.IngressName(gateway), metav1.GetOptions{}))
+				g.ingress, err = orNil(c.Kube.NetworkingV1().Ingresses(c.Namespace).Get(ctx, desired.IngressName(gateway), metav1.GetOptions{}))
 			}
 			return err
 		}},
 		step{"Services", func() error {
-			list, err := c.kube.CoreV1().Services(c.namespace).List(ctx, metav1.ListOptions{})
+			list, err := c.Kube.CoreV1().Services(c.Namespace).List(ctx, metav1.ListOptions{})
 			if err == nil {
 				g.services = byName(list.Items)
 			}
 			return err
 		}},
 		step{"EndpointSlices", func() error {
-			list, err := c.kube.DiscoveryV1().EndpointSlices(c.namespace).List(ctx, metav1.ListOptions{})
+			list, err := c.Kube.DiscoveryV1().EndpointSlices(c.Namespace).List(ctx, metav1.ListOptions{})
 			if err == nil {
 				g.slices = byService(list.Items)
 			}
@@ -86,7 +86,7 @@ func loadGateway(ctx context.Context, c *clients, gateway *slipwayv1alpha1.APIGa
 }
 
 // loadBackendPods reads the pods of Services without a ready endpoint.
-func loadBackendPods(ctx context.Context, c *clients, g *gatewayFindings) error {
+func loadBackendPods(ctx context.Context, c *Clients, g *gatewayFindings) error {
 	for _, route := range g.object.Spec.Routes {
 		for _, backend := range backendsOf(route) {
 			name := string(backend.Name)
@@ -95,7 +95,7 @@ func loadBackendPods(ctx context.Context, c *clients, g *gatewayFindings) error 
 			if known || service == nil || len(service.Spec.Selector) == 0 || g.slices == nil || readyEndpoints(g.slices[name]) > 0 || len(g.backendPods) == maxBackends {
 				continue
 			}
-			list, err := c.kube.CoreV1().Pods(c.namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.SelectorFromSet(service.Spec.Selector).String()})
+			list, err := c.Kube.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.SelectorFromSet(service.Spec.Selector).String()})
 			if err != nil {
 				return err
 			}
@@ -148,4 +148,4 @@ func readyEndpoints(slices []discoveryv1.EndpointSlice) int {
 }
 
 // gatewayRef formats the name of an APIGateway for the output.
-func gatewayRef(name string) string { return gatewayKind.ref(name) }
+func gatewayRef(name string) string { return GatewayKind.Ref(name) }

@@ -21,7 +21,7 @@ func (f *fixture) backend(name string, ready *bool) {
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": name}, Ports: []corev1.ServicePort{{Port: 8080}}},
 	}
-	if _, err := f.kube.CoreV1().Services(f.namespace).Create(f.Context(), service, metav1.CreateOptions{}); err != nil {
+	if _, err := f.Kube.CoreV1().Services(f.Namespace).Create(f.Context(), service, metav1.CreateOptions{}); err != nil {
 		f.Fatal(err)
 	}
 	if ready == nil {
@@ -32,7 +32,7 @@ func (f *fixture) backend(name string, ready *bool) {
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"10.1.2.3"}, Conditions: discoveryv1.EndpointConditions{Ready: ready}}},
 	}
-	if _, err := f.kube.DiscoveryV1().EndpointSlices(f.namespace).Create(f.Context(), slice, metav1.CreateOptions{}); err != nil {
+	if _, err := f.Kube.DiscoveryV1().EndpointSlices(f.Namespace).Create(f.Context(), slice, metav1.CreateOptions{}); err != nil {
 		f.Fatal(err)
 	}
 }
@@ -48,12 +48,12 @@ func TestWhyFollowsARouteToItsPods(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "orders-x", Labels: map[string]string{"app": "orders"}},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "orders:1"}}},
 	}
-	pod, err := f.kube.CoreV1().Pods(f.namespace).Create(t.Context(), pod, metav1.CreateOptions{})
+	pod, err := f.Kube.CoreV1().Pods(f.Namespace).Create(t.Context(), pod, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	pod.Status = crashedStatus()
-	if _, err := f.kube.CoreV1().Pods(f.namespace).UpdateStatus(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+	if _, err := f.Kube.CoreV1().Pods(f.Namespace).UpdateStatus(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	gateway := &slipwayv1alpha1.APIGateway{ObjectMeta: metav1.ObjectMeta{Name: "edge"}}
@@ -64,7 +64,7 @@ func TestWhyFollowsARouteToItsPods(t *testing.T) {
 		})
 	}
 	gateway.Spec.TLS = []slipwayv1alpha1.GatewayTLS{{SecretRef: slipwayv1alpha1.LocalReference{Name: "tls"}}}
-	gateways := f.slipway.SlipwayV1alpha1().APIGateways(f.namespace)
+	gateways := f.Slipway.SlipwayV1alpha1().APIGateways(f.Namespace)
 	if _, err := gateways.Create(t.Context(), gateway, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}

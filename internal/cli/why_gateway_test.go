@@ -35,8 +35,8 @@ func wellGateway(changes ...func(*findings)) *findings {
 			ObservedGeneration: 3, Replicas: 2, ReadyReplicas: 2, Routes: slipwayv1alpha1.RoutesStatus{Total: 2, Live: 2},
 			Summary: slipwayv1alpha1.APIGatewaySummary{Routes: "2/2", Replicas: "2/2", Address: "203.0.113.10"},
 			Conditions: []metav1.Condition{
-				condition("Ready", true, "Ready", "every replica serves every route"), condition("Degraded", false, "AsExpected", "nothing is wrong"),
-				condition("Programmed", true, "Programmed", "every ready replica serves this generation of the spec"),
+				Condition("Ready", true, "Ready", "every replica serves every route"), Condition("Degraded", false, "AsExpected", "nothing is wrong"),
+				Condition("Programmed", true, "Programmed", "every ready replica serves this generation of the spec"),
 			},
 		},
 	}
@@ -52,7 +52,7 @@ func wellGateway(changes ...func(*findings)) *findings {
 	}
 	g.ingress = &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Name: "edge-ingress", UID: "ingress-uid", OwnerReferences: owned}}
 	g.ingress.Status.LoadBalancer.Ingress = []networkingv1.IngressLoadBalancerIngress{{IP: "203.0.113.10"}}
-	f := &findings{gateway: g, now: now, logs: map[logTarget]logTail{}}
+	f := &findings{gateway: g, now: Now, logs: map[logTarget]logTail{}}
 	f.service = &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "edge", UID: "service-uid", OwnerReferences: owned}}
 	f.deployment = &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "edge", UID: "deployment-uid", OwnerReferences: owned},
@@ -70,8 +70,8 @@ func wellGateway(changes ...func(*findings)) *findings {
 func gatewayUnready(f *findings, reason, message string, notLive ...slipwayv1alpha1.RouteNotLive) {
 	status := &f.gateway.object.Status
 	status.Conditions = []metav1.Condition{
-		condition("Ready", false, reason, message), condition("Degraded", true, reason, message),
-		condition("Programmed", true, "Programmed", "every ready replica serves this generation of the spec"),
+		Condition("Ready", false, reason, message), Condition("Degraded", true, reason, message),
+		Condition("Programmed", true, "Programmed", "every ready replica serves this generation of the spec"),
 	}
 	status.Routes.NotLive = notLive
 	status.Summary.Routes = []string{"2/2", "1/2", "0/2"}[len(notLive)]
@@ -91,7 +91,7 @@ func whyGatewayCases() map[string]*findings {
 	return map[string]*findings{
 		"well": wellGateway(),
 		"no-endpoints": wellGateway(noEndpoints, func(f *findings) {
-			f.gateway.backendPods["orders"] = []corev1.Pod{pod("orders-x", "orders-1", crashing(false)), pod("orders-y", "orders-1", crashing(false))}
+			f.gateway.backendPods["orders"] = []corev1.Pod{pod("orders-x", "orders-1", Crashing(false)), pod("orders-y", "orders-1", Crashing(false))}
 			f.logs[logTarget{"orders-x", "app", true}] = logTail{Lines: []string{"cannot reach the database"}}
 			f.events = []corev1.Event{warning("orders-x-uid", "BackOff", "Back-off restarting failed container app", 40*time.Second, 12)}
 		}),
@@ -105,7 +105,7 @@ func whyGatewayCases() map[string]*findings {
 		"behind": wellGateway(func(f *findings) {
 			gatewayUnready(f, "ReplicaBehind", `pod "edge-b" serves an earlier spec`,
 				notLive("api.example.com/users/", "ReplicaBehind", `pod "edge-b" serves an earlier spec`), notLive(orders, "ReplicaBehind", `pod "edge-b" serves an earlier spec`))
-			f.gateway.object.Status.Conditions[2] = condition("Programmed", false, "ReplicaBehind", `pod "edge-b" serves an earlier spec`)
+			f.gateway.object.Status.Conditions[2] = Condition("Programmed", false, "ReplicaBehind", `pod "edge-b" serves an earlier spec`)
 		}),
 		"certificate": wellGateway(func(f *findings) {
 			gatewayUnready(f, "SecretNotFound", `spec.tls[0].secretRef: Secret "tls" does not exist`)
@@ -123,8 +123,8 @@ func whyGatewayCases() map[string]*findings {
 		"pods": wellGateway(func(f *findings) {
 			gatewayUnready(f, "CrashLoopBackOff", `pod "edge-a" container "app" ended with exit code 1: cannot reach the database`)
 			f.deployment.Status.AvailableReplicas, f.replicaSets = 1, []appsv1.ReplicaSet{set("edge-1", "", 2, 1)}
-			f.replicaSets[0].OwnerReferences = controlledBy("Deployment", "edge", "deployment-uid")
-			f.pods[0].Status = crashing(false)
+			f.replicaSets[0].OwnerReferences = ControlledBy("Deployment", "edge", "deployment-uid")
+			f.pods[0].Status = Crashing(false)
 		}),
 		"unreadable": wellGateway(func(f *findings) {
 			f.unreadable, f.gateway.services, f.gateway.slices = []string{"Services", "EndpointSlices"}, nil, nil
@@ -135,16 +135,16 @@ func whyGatewayCases() map[string]*findings {
 func TestWhyOfAnAPIGateway(t *testing.T) {
 	for name, f := range whyGatewayCases() {
 		t.Run(name, func(t *testing.T) {
-			checkGolden(t, "why/gateway-"+name+".txt", func(out *bytes.Buffer) error { return printWhy(out, explain(f)) })
+			Golden(t, "why/gateway-"+name+".txt", func(out *bytes.Buffer) error { return printWhy(out, explain(f)) })
 			well := name == "well" || name == "unreadable"
 			if got := explain(f).State; (got == health.Healthy) != well {
 				t.Errorf("it is %s", got)
 			}
 		})
 	}
-	checkGolden(t, "why/gateway-no-endpoints.json", func(out *bytes.Buffer) error {
-		output := formatJSON
-		return output.print(out, explain(whyGatewayCases()["no-endpoints"]))
+	Golden(t, "why/gateway-no-endpoints.json", func(out *bytes.Buffer) error {
+		output := FormatJSON
+		return output.Print(out, explain(whyGatewayCases()["no-endpoints"]))
 	})
 }
 

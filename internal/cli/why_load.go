@@ -66,7 +66,7 @@ type logTail struct {
 }
 
 // owner is the object that owns the children.
-func (f *findings) owner() declared {
+func (f *findings) owner() Declared {
 	if f.backup != nil {
 		return f.backup.object
 	}
@@ -95,7 +95,7 @@ func (f *findings) childName() string {
 // ref formats the name of the owner.
 func (f *findings) ref() string {
 	if f.any != nil {
-		return objectRef(f.any.asked.kind.Kind, f.any.asked.name)
+		return ObjectRef(f.any.asked.kind.Kind, f.any.asked.name)
 	}
 	if f.backup != nil {
 		return f.backup.ref
@@ -103,7 +103,7 @@ func (f *findings) ref() string {
 	if f.gateway != nil {
 		return gatewayRef(f.gateway.object.Name)
 	}
-	return ref(f.app.Name)
+	return WebAppRef(f.app.Name)
 }
 
 // verdict is the verdict of the owner's status about its current spec.
@@ -112,9 +112,9 @@ func (f *findings) verdict() health.Verdict {
 		return f.backup.verdict()
 	}
 	if f.gateway != nil {
-		return verdictOf(f.gateway.object, f.ref(), f.gateway.object.Status.ObservedGeneration, f.gateway.object.Generation)
+		return VerdictOf(f.gateway.object, f.ref(), f.gateway.object.Status.ObservedGeneration, f.gateway.object.Generation)
 	}
-	return verdict(f.app, f.app.Generation)
+	return Verdict(f.app, f.app.Generation)
 }
 
 // uses lists the Secrets and ConfigMaps that the spec requires.
@@ -133,11 +133,11 @@ type step struct {
 
 // loadWebApp reads everything that the tree of a WebApp needs. What the user may not read is
 // listed and left out, because the rest is still useful.
-func loadWebApp(ctx context.Context, c *clients, app *slipwayv1alpha1.WebApp) (*findings, error) {
+func loadWebApp(ctx context.Context, c *Clients, app *slipwayv1alpha1.WebApp) (*findings, error) {
 	f := &findings{app: app}
 	steps := append(workloadSteps(ctx, c, f, desired.Name(app), desired.Selector(app)), step{"the PersistentVolumeClaim", func() (err error) {
 		if app.Spec.Storage != nil {
-			f.claim, err = orNil(c.kube.CoreV1().PersistentVolumeClaims(c.namespace).Get(ctx, desired.VolumeName(app), metav1.GetOptions{}))
+			f.claim, err = orNil(c.Kube.CoreV1().PersistentVolumeClaims(c.Namespace).Get(ctx, desired.VolumeName(app), metav1.GetOptions{}))
 		}
 		return err
 	}}, eventsStep(ctx, c, f))
@@ -161,26 +161,26 @@ func (f *findings) read(steps []step) error {
 
 // workloadSteps read the Deployment and the Service with a name, and the ReplicaSets and
 // pods with the labels.
-func workloadSteps(ctx context.Context, c *clients, f *findings, name string, selector map[string]string) []step {
+func workloadSteps(ctx context.Context, c *Clients, f *findings, name string, selector map[string]string) []step {
 	selected := metav1.ListOptions{LabelSelector: labels.SelectorFromSet(selector).String()}
 	return []step{
 		{"the Deployment", func() (err error) {
-			f.deployment, err = orNil(c.kube.AppsV1().Deployments(c.namespace).Get(ctx, name, metav1.GetOptions{}))
+			f.deployment, err = orNil(c.Kube.AppsV1().Deployments(c.Namespace).Get(ctx, name, metav1.GetOptions{}))
 			return err
 		}},
 		{"the Service", func() (err error) {
-			f.service, err = orNil(c.kube.CoreV1().Services(c.namespace).Get(ctx, name, metav1.GetOptions{}))
+			f.service, err = orNil(c.Kube.CoreV1().Services(c.Namespace).Get(ctx, name, metav1.GetOptions{}))
 			return err
 		}},
 		{"ReplicaSets", func() error {
-			list, err := c.kube.AppsV1().ReplicaSets(c.namespace).List(ctx, selected)
+			list, err := c.Kube.AppsV1().ReplicaSets(c.Namespace).List(ctx, selected)
 			if err == nil {
 				f.replicaSets = list.Items
 			}
 			return err
 		}},
 		{"pods", func() error {
-			list, err := c.kube.CoreV1().Pods(c.namespace).List(ctx, selected)
+			list, err := c.Kube.CoreV1().Pods(c.Namespace).List(ctx, selected)
 			if err == nil {
 				f.pods = list.Items
 			}
@@ -190,10 +190,10 @@ func workloadSteps(ctx context.Context, c *clients, f *findings, name string, se
 }
 
 // eventsStep reads the warning events of the namespace.
-func eventsStep(ctx context.Context, c *clients, f *findings) step {
+func eventsStep(ctx context.Context, c *Clients, f *findings) step {
 	return step{"events", func() error {
 		warnings := fields.OneTermEqualSelector("type", corev1.EventTypeWarning).String()
-		list, err := c.kube.CoreV1().Events(c.namespace).List(ctx, metav1.ListOptions{FieldSelector: warnings})
+		list, err := c.Kube.CoreV1().Events(c.Namespace).List(ctx, metav1.ListOptions{FieldSelector: warnings})
 		if err == nil {
 			f.events = list.Items
 		}
@@ -203,19 +203,19 @@ func eventsStep(ctx context.Context, c *clients, f *findings) step {
 
 // loadConfig checks which of the required Secrets and ConfigMaps exist and have the keys
 // that are used. It keeps only the names of the keys, not the content.
-func loadConfig(ctx context.Context, c *clients, f *findings) error {
+func loadConfig(ctx context.Context, c *Clients, f *findings) error {
 	for _, use := range f.uses() {
 		finding := configFinding{configUse: use, exists: true, readable: true}
 		keys := map[string]bool{}
 		var err error
 		if use.kind == kindSecret {
 			var secret *corev1.Secret
-			if secret, err = c.kube.CoreV1().Secrets(c.namespace).Get(ctx, use.name, metav1.GetOptions{}); err == nil {
+			if secret, err = c.Kube.CoreV1().Secrets(c.Namespace).Get(ctx, use.name, metav1.GetOptions{}); err == nil {
 				addKeys(keys, secret.Data)
 			}
 		} else {
 			var configMap *corev1.ConfigMap
-			if configMap, err = c.kube.CoreV1().ConfigMaps(c.namespace).Get(ctx, use.name, metav1.GetOptions{}); err == nil {
+			if configMap, err = c.Kube.CoreV1().ConfigMaps(c.Namespace).Get(ctx, use.name, metav1.GetOptions{}); err == nil {
 				addKeys(keys, configMap.Data)
 				addKeys(keys, configMap.BinaryData)
 			}
@@ -259,7 +259,7 @@ func orNil[T any](object *T, err error) (*T, error) {
 
 // loadLogs reads the end of some containers' logs. A log that cannot be read is not an
 // error: the node may be gone, and that may be the problem itself.
-func loadLogs(ctx context.Context, c *clients, targets []logTarget, tail int64) map[logTarget]logTail {
+func loadLogs(ctx context.Context, c *Clients, targets []logTarget, tail int64) map[logTarget]logTail {
 	logs := map[logTarget]logTail{}
 	for _, target := range targets {
 		lines, err := loadLog(ctx, c, target, tail)
@@ -272,9 +272,9 @@ func loadLogs(ctx context.Context, c *clients, targets []logTarget, tail int64) 
 	return logs
 }
 
-func loadLog(ctx context.Context, c *clients, target logTarget, tail int64) ([]string, error) {
+func loadLog(ctx context.Context, c *Clients, target logTarget, tail int64) ([]string, error) {
 	limit := int64(64 << 10) // A log may have no line breaks.
-	stream, err := c.kube.CoreV1().Pods(c.namespace).GetLogs(target.pod, &corev1.PodLogOptions{
+	stream, err := c.Kube.CoreV1().Pods(c.Namespace).GetLogs(target.pod, &corev1.PodLogOptions{
 		Container: target.container, Previous: target.previous, TailLines: &tail, LimitBytes: &limit,
 	}).Stream(ctx)
 	if err != nil {
@@ -289,7 +289,7 @@ func readLines(reader io.Reader) ([]string, error) {
 	scanner.Buffer(nil, 128<<10)
 	var lines []string
 	for scanner.Scan() {
-		lines = append(lines, printable(scanner.Text()))
+		lines = append(lines, Printable(scanner.Text()))
 	}
 	return lines, scanner.Err()
 }

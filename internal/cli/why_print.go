@@ -20,7 +20,7 @@ func printWhy(out io.Writer, view whyView) error {
 		return err
 	}
 	if view.Other != "" {
-		fmt.Fprintf(text, "A Gateway of the Gateway API has the same name: kubectl slipway why %s\n", printable(view.Other))
+		fmt.Fprintf(text, "A Gateway of the Gateway API has the same name: kubectl slipway why %s\n", Printable(view.Other))
 	}
 	fmt.Fprint(text, notLookedAt(view.Unreadable, view.Unanswered))
 	_, err := io.WriteString(out, text.String())
@@ -31,10 +31,10 @@ func printWhy(out io.Writer, view whyView) error {
 func notLookedAt(unreadable, unanswered []string) string {
 	text := ""
 	if len(unreadable) > 0 {
-		text += fmt.Sprintf("Not looked at, because you may not read it: %s\n", printable(strings.Join(unreadable, ", ")))
+		text += fmt.Sprintf("Not looked at, because you may not read it: %s\n", Printable(strings.Join(unreadable, ", ")))
 	}
 	if len(unanswered) > 0 {
-		text += fmt.Sprintf("Not looked at, because it could not be read: %s\n", printable(strings.Join(unanswered, ", ")))
+		text += fmt.Sprintf("Not looked at, because it could not be read: %s\n", Printable(strings.Join(unanswered, ", ")))
 	}
 	return text
 }
@@ -60,7 +60,7 @@ func printBelow(text *strings.Builder, indent string, n node) {
 			if cause.Alike > 0 {
 				object += fmt.Sprintf(" (and %d more)", cause.Alike)
 			}
-			fmt.Fprintf(text, "%s%s: %s\n", first, object, because(cause.Reason, cause.Message))
+			fmt.Fprintf(text, "%s%s: %s\n", first, object, Because(cause.Reason, cause.Message))
 			printBelow(text, rest, cause)
 		})
 	}

@@ -83,8 +83,8 @@ type backendUse struct {
 }
 
 // isStandard tells that why explains a kind of the Gateway API by itself.
-func isStandard(kind kindInfo) bool {
-	return kind.Group == gatewayv1.GroupName && (kind.Kind == kindGateway || slices.Contains(standardRoutes, kind.Kind))
+func isStandard(kind KindInfo) bool {
+	return kind.Group == gatewayv1.GroupName && (kind.Kind == KindGateway || slices.Contains(standardRoutes, kind.Kind))
 }
 
 // standardKind returns the kind of the Gateway API that somebody means by a name such as gateway, HTTPRoutes or
@@ -95,7 +95,7 @@ func standardKind(name string) string {
 	if group != "" && group != gatewayv1.GroupName && ofVersion != gatewayv1.GroupName {
 		return ""
 	}
-	for _, kind := range append([]string{kindGateway}, standardRoutes...) {
+	for _, kind := range append([]string{KindGateway}, standardRoutes...) {
 		if singular := strings.ToLower(kind); resource == singular || resource == singular+"s" {
 			return kind
 		}
@@ -105,26 +105,26 @@ func standardKind(name string) string {
 
 // inStandardGroup makes KIND/NAME name a Gateway of the Gateway API, whatever other kinds are called Gateway.
 func inStandardGroup(name string) string {
-	return strings.ToLower(kindGateway) + "." + gatewayv1.GroupName + "/" + name
+	return strings.ToLower(KindGateway) + "." + gatewayv1.GroupName + "/" + name
 }
 
 // kindOf finds a kind of the Gateway API at the version that the API server prefers. ok is false if the cluster has no such kind.
-func kindOf(c *anyClients, kind string) (info kindInfo, ok bool, err error) {
-	mapping, err := c.mapper.RESTMapping(schema.GroupKind{Group: gatewayv1.GroupName, Kind: kind})
+func kindOf(c *AnyClients, kind string) (info KindInfo, ok bool, err error) {
+	mapping, err := c.Mapper.RESTMapping(schema.GroupKind{Group: gatewayv1.GroupName, Kind: kind})
 	switch {
 	case meta.IsNoMatchError(err):
-		return kindInfo{}, false, nil
+		return KindInfo{}, false, nil
 	case err != nil:
-		return kindInfo{}, false, fmt.Errorf("find the kinds of the cluster: %w", err)
+		return KindInfo{}, false, fmt.Errorf("find the kinds of the cluster: %w", err)
 	}
-	return infoOf(mapping), true, nil
+	return InfoOf(mapping), true, nil
 }
 
 // getMeant reads the object that KIND/NAME names, as kubectl does, with two differences: a cluster without the Gateway API is
 // told as such; and where kubectl takes gateway for another kind, the Gateway API's Gateway is meant if there is no such object.
 // other is how to ask for the Gateway that has the same name as the returned object.
-func (o *whyOptions) getMeant(ctx context.Context, clients *anyClients, argument string) (object *unstructured.Unstructured, kind kindInfo, other string, err error) {
-	object, kind, err = o.get(ctx, clients, argument)
+func (o *whyOptions) getMeant(ctx context.Context, clients *AnyClients, argument string) (object *unstructured.Unstructured, kind KindInfo, other string, err error) {
+	object, kind, err = o.Get(ctx, clients, argument)
 	name, objectName, _ := strings.Cut(argument, "/")
 	meant := standardKind(name)
 	if meant == "" || err == nil && isStandard(kind) {
@@ -136,10 +136,10 @@ func (o *whyOptions) getMeant(ctx context.Context, clients *anyClients, argument
 		return object, kind, "", errors.Join(err, kindErr)
 	case !served && err != nil:
 		return nil, kind, "", fmt.Errorf("%s: this cluster has no %ss: the Gateway API (%s) is not installed, or an old version of it", argument, meant, gatewayv1.GroupName)
-	case !served || meant != kindGateway:
+	case !served || meant != KindGateway:
 		return object, kind, "", err
 	}
-	gateway, gatewayErr := clients.read(ctx, of, clients.namespace, objectName)
+	gateway, gatewayErr := clients.Read(ctx, of, clients.Namespace, objectName)
 	switch {
 	case err == nil && gatewayErr == nil:
 		return object, kind, inStandardGroup(objectName), nil
@@ -150,28 +150,28 @@ func (o *whyOptions) getMeant(ctx context.Context, clients *anyClients, argument
 }
 
 // findShort finds what gw/NAME means: the APIGateway, or else the Gateway of the Gateway API.
-func (o *whyOptions) findShort(ctx context.Context, name string) (*clients, *findings, error) {
-	clients, err := o.anyClients()
+func (o *whyOptions) findShort(ctx context.Context, name string) (*Clients, *findings, error) {
+	clients, err := o.AnyClients()
 	if err != nil {
 		return nil, nil, err
 	}
-	gateway, err := clients.slipway.SlipwayV1alpha1().APIGateways(clients.namespace).Get(ctx, name, metav1.GetOptions{})
+	gateway, err := clients.Slipway.SlipwayV1alpha1().APIGateways(clients.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, nil, clients.notGot(err, gatewayKind, name)
+		return nil, nil, clients.NotGot(err, GatewayKind, name)
 	}
-	other, otherErr := clients.gatewayNamed(ctx, name)
+	other, otherErr := clients.GatewayNamed(ctx, name)
 	switch {
 	case err == nil:
-		found, err := loadGateway(ctx, clients.clients, gateway)
+		found, err := loadGateway(ctx, clients.Clients, gateway)
 		if err == nil && otherErr == nil {
 			found.other = inStandardGroup(name)
 		}
-		return clients.clients, found, err
+		return clients.Clients, found, err
 	case otherErr == nil:
-		found, err := loadStandard(ctx, clients, other, gatewayInfo)
-		return clients.clients, found, err
+		found, err := loadStandard(ctx, clients, other, GatewayInfo)
+		return clients.Clients, found, err
 	case !apierrors.IsNotFound(otherErr):
-		return nil, nil, fmt.Errorf("get %s in namespace %q: %w", inStandardGroup(name), clients.namespace, otherErr)
+		return nil, nil, fmt.Errorf("get %s in namespace %q: %w", inStandardGroup(name), clients.Namespace, otherErr)
 	}
-	return nil, nil, clients.notGot(err, gatewayKind, name)
+	return nil, nil, clients.NotGot(err, GatewayKind, name)
 }

@@ -69,7 +69,7 @@ func (f *fixture) createAll(objects ...client.Object) {
 // gatewayOf is a Gateway of a class with a listener for HTTP.
 func (f *fixture) gatewayOf(name, class string) *gatewayv1.Gateway {
 	return &gatewayv1.Gateway{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.Namespace},
 		Spec: gatewayv1.GatewaySpec{
 			GatewayClassName: gatewayv1.ObjectName(class),
 			Listeners:        []gatewayv1.Listener{{Name: "web", Port: 80, Protocol: gatewayv1.HTTPProtocolType}},
@@ -79,7 +79,7 @@ func (f *fixture) gatewayOf(name, class string) *gatewayv1.Gateway {
 
 // httpRoute sends everything that comes to a Gateway to a Service. Without a namespace it is one of its own.
 func (f *fixture) httpRoute(namespace, name, gateway, backendNamespace, service string) *gatewayv1.HTTPRoute {
-	in, port := gatewayv1.Namespace(f.namespace), gatewayv1.PortNumber(8080)
+	in, port := gatewayv1.Namespace(f.Namespace), gatewayv1.PortNumber(8080)
 	to := gatewayv1.BackendObjectReference{Name: gatewayv1.ObjectName(service), Port: &port}
 	if backendNamespace != "" {
 		other := gatewayv1.Namespace(backendNamespace)
@@ -138,14 +138,14 @@ func TestWhyOfTheGatewayAPI(t *testing.T) {
 func checkOwnObjects(t *testing.T) {
 	f := newFixture(t)
 	other := env.Namespace(t)
-	class := &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}, Spec: gatewayv1.GatewayClassSpec{ControllerName: gatewayapi.Controller}}
-	f.startGatewayOperator(f.namespace, other)
+	class := &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: f.Namespace}, Spec: gatewayv1.GatewayClassSpec{ControllerName: gatewayapi.Controller}}
+	f.startGatewayOperator(f.Namespace, other)
 	yes, no := true, false
 	f.backend("users", &yes)
 	f.backend("orders", &no)
-	shop, blog := f.httpRoute(f.namespace, "shop", "edge", "", "users"), f.httpRoute(other, "blog", "edge", "", "users")
-	broken, stock := f.httpRoute(f.namespace, "broken", "edge", "", "nowhere"), f.httpRoute(f.namespace, "stock", "edge", other, "items")
-	orders, lost := f.httpRoute(f.namespace, "orders", "edge", "", "orders"), f.httpRoute(f.namespace, "lost", "none", "", "users")
+	shop, blog := f.httpRoute(f.Namespace, "shop", "edge", "", "users"), f.httpRoute(other, "blog", "edge", "", "users")
+	broken, stock := f.httpRoute(f.Namespace, "broken", "edge", "", "nowhere"), f.httpRoute(f.Namespace, "stock", "edge", other, "items")
+	orders, lost := f.httpRoute(f.Namespace, "orders", "edge", "", "orders"), f.httpRoute(f.Namespace, "lost", "none", "", "users")
 	items := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "items", Namespace: other}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 8080}}}}
 	edge := f.gatewayOf("edge", class.Name)
 	f.createAll(class, edge, f.gatewayOf("orphan", "no-such-class"), shop, blog, broken, stock, orders, lost, items)
@@ -187,10 +187,10 @@ func checkOwnObjects(t *testing.T) {
 // checkOtherController: what another controller than Slipway serves is explained by its status, and by what belongs to it.
 func checkOtherController(t *testing.T) {
 	f := newFixture(t)
-	class := &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}, Spec: gatewayv1.GatewayClassSpec{ControllerName: "example.com/controller"}}
+	class := &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: f.Namespace}, Spec: gatewayv1.GatewayClassSpec{ControllerName: "example.com/controller"}}
 	gateway := f.gatewayOf("edge", class.Name)
 	route := &gatewayv1.GRPCRoute{
-		ObjectMeta: metav1.ObjectMeta{Name: "stock", Namespace: f.namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: "stock", Namespace: f.Namespace},
 		Spec:       gatewayv1.GRPCRouteSpec{CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{{Name: "edge"}}}},
 	}
 	f.createAll(class, gateway, route)
@@ -210,9 +210,9 @@ func checkOtherController(t *testing.T) {
 	f.expect(0, []string{"grpcroute/stock is ready: it is served by gateway/edge"}, "why", "grpcroute/stock")
 	f.expect(0, []string{"gateway/edge is ready: ", "Nothing is wrong.", "grpcroute/stock   all        True       True       -"}, "why", "gateway/edge")
 
-	owned := []metav1.OwnerReference{*metav1.NewControllerRef(gateway, schema.GroupVersion(gatewayv1.GroupVersion).WithKind(kindGateway))}
+	owned := []metav1.OwnerReference{*metav1.NewControllerRef(gateway, schema.GroupVersion(gatewayv1.GroupVersion).WithKind(KindGateway))}
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "edge-x", Namespace: f.namespace, OwnerReferences: owned},
+		ObjectMeta: metav1.ObjectMeta{Name: "edge-x", Namespace: f.Namespace, OwnerReferences: owned},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "proxy:1"}}},
 	}
 	f.createAll(pod)
@@ -227,7 +227,7 @@ func checkOtherController(t *testing.T) {
 func checkShortName(t *testing.T) {
 	f := newFixture(t)
 	f.createAll(f.gatewayOf("edge", "none"), f.gatewayOf("plain", "none"))
-	if _, err := f.slipway.SlipwayV1alpha1().APIGateways(f.namespace).Create(t.Context(), &slipwayv1alpha1.APIGateway{ObjectMeta: metav1.ObjectMeta{Name: "edge"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := f.Slipway.SlipwayV1alpha1().APIGateways(f.Namespace).Create(t.Context(), &slipwayv1alpha1.APIGateway{ObjectMeta: metav1.ObjectMeta{Name: "edge"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	const hint = "A Gateway of the Gateway API has the same name: kubectl slipway why gateway.gateway.networking.k8s.io/edge"
@@ -238,8 +238,8 @@ func checkShortName(t *testing.T) {
 	f.expect(1, []string{`apigateways.slipway.dev "none" not found`}, "why", "gw/none")
 
 	// Before the Gateway API another kind may have been called Gateway, and kubectl may take the name for that.
-	theirs := f.install("a.example.com", kindGateway, apiextensionsv1.NamespaceScoped)
-	f.make(theirs, kindGateway, f.namespace, "edge", nil, map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True"}}})
+	theirs := f.install("a.example.com", KindGateway, apiextensionsv1.NamespaceScoped)
+	f.make(theirs, KindGateway, f.Namespace, "edge", nil, map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True"}}})
 	f.expect(0, []string{"gateway/edge is ready", hint}, "why", "gateway/edge")
 	f.expect(1, []string{"gateway/plain is not ready: NotFound: gatewayclass/none"}, "why", "gateway/plain")
 	f.expect(1, []string{"gateway/edge is not ready: NotFound: gatewayclass/none"}, "why", "gateway.gateway.networking.k8s.io/edge")
@@ -248,7 +248,7 @@ func checkShortName(t *testing.T) {
 // checkUnreadable: who may not read routes of other namespaces still sees those of the Gateway's.
 func checkUnreadable(t *testing.T) {
 	f := newFixture(t)
-	f.createAll(f.gatewayOf("edge", "none"), f.httpRoute(f.namespace, "shop", "edge", "", "users"))
+	f.createAll(f.gatewayOf("edge", "none"), f.httpRoute(f.Namespace, "shop", "edge", "", "users"))
 	f.allow("reader",
 		rbacv1.PolicyRule{APIGroups: []string{gatewayv1.GroupName}, Resources: []string{"gateways", "httproutes"}, Verbs: []string{"get", "list"}},
 		rbacv1.PolicyRule{APIGroups: []string{discoveryv1.GroupName}, Resources: []string{"endpointslices"}, Verbs: []string{"list"}})

@@ -128,7 +128,7 @@ func classNodes(f *findings) []node {
 	s := f.standard
 	name := string(s.gateway.Spec.GatewayClassName)
 	class, read := s.classes[name]
-	n := node{Object: objectRef("gatewayclass", name), State: health.Failed}
+	n := node{Object: ObjectRef("gatewayclass", name), State: health.Failed}
 	var accepted *metav1.Condition
 	if class != nil {
 		accepted = meta.FindStatusCondition(class.Status.Conditions, string(gatewayv1.GatewayClassConditionStatusAccepted))
@@ -168,7 +168,7 @@ func addressNodes(f *findings) []node {
 	if f.service == nil || programmed == nil || programmed.Status != metav1.ConditionFalse || !metav1.IsControlledBy(f.service, f.standard.gateway) {
 		return nil
 	}
-	n := node{Object: objectRef("Service", f.service.Name), State: health.Progressing, Reason: programmed.Reason, Events: warnings(f, f.service.UID)}
+	n := node{Object: ObjectRef("Service", f.service.Name), State: health.Progressing, Reason: programmed.Reason, Events: warnings(f, f.service.UID)}
 	switch gatewayv1.GatewayConditionReason(programmed.Reason) {
 	case gatewayv1.GatewayReasonAddressNotAssigned:
 		n.Message = fmt.Sprintf("has no address; it is of type %s", f.service.Spec.Type)
@@ -221,7 +221,7 @@ func listenerNodes(s *standardFindings) []node {
 				continue
 			}
 			said[c.Message] = true
-			n := node{Object: objectRef("listener", string(listener.Name)), State: health.Failed, Reason: c.Reason, Message: c.Message}
+			n := node{Object: ObjectRef("listener", string(listener.Name)), State: health.Failed, Reason: c.Reason, Message: c.Message}
 			if c.Type == string(gatewayv1.ListenerConditionProgrammed) {
 				n.State = health.Progressing
 			}
@@ -247,7 +247,7 @@ func (s *standardFindings) certificateNodes(listener *gatewayv1.Listener, index 
 		}
 		n := node{Object: refFrom(s.gateway.Namespace, kindSecret, name), State: health.Failed}
 		field := fmt.Sprintf("spec.listeners[%d].tls.certificateRefs[%d]", index, i)
-		if n.Reason, n.Message = s.notGranted(kindGateway, kindSecret, name, field); n.Reason != "" {
+		if n.Reason, n.Message = s.notGranted(KindGateway, kindSecret, name, field); n.Reason != "" {
 			nodes = append(nodes, n)
 		}
 	}

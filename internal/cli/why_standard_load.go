@@ -20,14 +20,14 @@ import (
 )
 
 // loadStandard reads everything that the tree of a Gateway or a route of the Gateway API needs.
-func loadStandard(ctx context.Context, c *anyClients, object *unstructured.Unstructured, kind kindInfo) (*findings, error) {
+func loadStandard(ctx context.Context, c *AnyClients, object *unstructured.Unstructured, kind KindInfo) (*findings, error) {
 	s := &standardFindings{
 		classes: map[string]*gatewayv1.GatewayClass{}, gateways: map[types.NamespacedName]*gatewayv1.Gateway{},
 		grants: map[string][]*gatewayv1.ReferenceGrant{}, services: map[types.NamespacedName]*serviceFinding{},
 	}
 	asked := &relative{kind: kind, namespace: object.GetNamespace(), name: object.GetName(), uid: object.GetUID(), object: object}
 	f := &findings{standard: s, any: &family{asked: asked}}
-	if kind.Kind == kindGateway {
+	if kind.Kind == KindGateway {
 		return f, loadStandardGateway(ctx, c, f, object)
 	}
 	route, err := newStandardRoute(object, kind.Kind)
@@ -38,7 +38,7 @@ func loadStandard(ctx context.Context, c *anyClients, object *unstructured.Unstr
 	return f, loadStandardRoute(ctx, c, f)
 }
 
-func loadStandardGateway(ctx context.Context, c *anyClients, f *findings, object *unstructured.Unstructured) error {
+func loadStandardGateway(ctx context.Context, c *AnyClients, f *findings, object *unstructured.Unstructured) error {
 	s := f.standard
 	gateway, err := decode[gatewayv1.Gateway](object)
 	if err != nil {
@@ -46,7 +46,7 @@ func loadStandardGateway(ctx context.Context, c *anyClients, f *findings, object
 	}
 	s.gateway = gateway
 	s.gateways[types.NamespacedName{Namespace: gateway.Namespace, Name: gateway.Name}] = gateway
-	steps := append([]step{classStep(ctx, c, s, gateway)}, workloadSteps(ctx, c.clients, f, standarddesired.Name(gateway), standarddesired.Selector(gateway))...)
+	steps := append([]step{classStep(ctx, c, s, gateway)}, workloadSteps(ctx, c.Clients, f, standarddesired.Name(gateway), standarddesired.Selector(gateway))...)
 	steps = append(steps, step{"GatewayParameters", func() error { return loadParameters(ctx, c, s) }})
 	for _, kind := range standardRoutes {
 		steps = append(steps, step{kind + "s", func() error { return loadRoutesOf(ctx, c, f, kind) }})
@@ -54,7 +54,7 @@ func loadStandardGateway(ctx context.Context, c *anyClients, f *findings, object
 	for _, name := range gatewayapi.Certificates(gateway) {
 		steps = append(steps, grantsStep(ctx, c, s, name.Namespace))
 	}
-	if err := f.read(append(steps, eventsStep(ctx, c.clients, f))); err != nil {
+	if err := f.read(append(steps, eventsStep(ctx, c.Clients, f))); err != nil {
 		return err
 	}
 	if s.ours(f) {
@@ -72,7 +72,7 @@ func loadStandardGateway(ctx context.Context, c *anyClients, f *findings, object
 }
 
 // loadStandardRoute reads what a route names: its parents, and its backends.
-func loadStandardRoute(ctx context.Context, c *anyClients, f *findings) error {
+func loadStandardRoute(ctx context.Context, c *AnyClients, f *findings) error {
 	s, route := f.standard, f.standard.route
 	var steps []step
 	for _, ref := range route.refs {
@@ -88,7 +88,7 @@ func loadStandardRoute(ctx context.Context, c *anyClients, f *findings) error {
 	}
 	for _, namespace := range namespaces {
 		of := ""
-		if namespace != c.namespace {
+		if namespace != c.Namespace {
 			of = fmt.Sprintf(" of namespace %q", namespace)
 			steps = append(steps, grantsStep(ctx, c, s, namespace))
 		}
@@ -98,13 +98,13 @@ func loadStandardRoute(ctx context.Context, c *anyClients, f *findings) error {
 			step{"pods of backends" + of, func() error { return loadPods(ctx, c, s, namespace) }},
 		)
 	}
-	return f.read(append(steps, eventsStep(ctx, c.clients, f)))
+	return f.read(append(steps, eventsStep(ctx, c.Clients, f)))
 }
 
 // loadParent reads a Gateway and its class.
-func loadParent(ctx context.Context, c *anyClients, f *findings, name types.NamespacedName) error {
+func loadParent(ctx context.Context, c *AnyClients, f *findings, name types.NamespacedName) error {
 	s := f.standard
-	kind, served, err := kindOf(c, kindGateway)
+	kind, served, err := kindOf(c, KindGateway)
 	if _, known := s.gateways[name]; known || err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func loadParent(ctx context.Context, c *anyClients, f *findings, name types.Name
 }
 
 // classStep reads the class of a Gateway.
-func classStep(ctx context.Context, c *anyClients, s *standardFindings, gateway *gatewayv1.Gateway) step {
+func classStep(ctx context.Context, c *AnyClients, s *standardFindings, gateway *gatewayv1.Gateway) step {
 	name := string(gateway.Spec.GatewayClassName)
 	return step{fmt.Sprintf("GatewayClass %q", name), func() error {
 		kind, served, err := kindOf(c, "GatewayClass")
@@ -144,7 +144,7 @@ func classStep(ctx context.Context, c *anyClients, s *standardFindings, gateway 
 }
 
 // loadParameters finds which GatewayParameters of the Gateway and its class do not exist.
-func loadParameters(ctx context.Context, c *anyClients, s *standardFindings) error {
+func loadParameters(ctx context.Context, c *AnyClients, s *standardFindings) error {
 	var named []missingParameters
 	const kind = "GatewayParameters"
 	if class := s.classes[string(s.gateway.Spec.GatewayClassName)]; class != nil {
@@ -158,7 +158,7 @@ func loadParameters(ctx context.Context, c *anyClients, s *standardFindings) err
 		}
 	}
 	for _, one := range named {
-		_, err := c.slipway.SlipwayV1alpha1().GatewayParameters(one.name.Namespace).Get(ctx, one.name.Name, metav1.GetOptions{})
+		_, err := c.Slipway.SlipwayV1alpha1().GatewayParameters(one.name.Namespace).Get(ctx, one.name.Name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 			s.parameters = append(s.parameters, one)
@@ -170,15 +170,15 @@ func loadParameters(ctx context.Context, c *anyClients, s *standardFindings) err
 }
 
 // loadRoutesOf reads the routes of a kind that name the Gateway. Routes of every namespace may do so.
-func loadRoutesOf(ctx context.Context, c *anyClients, f *findings, name string) error {
+func loadRoutesOf(ctx context.Context, c *AnyClients, f *findings, name string) error {
 	kind, served, err := kindOf(c, name)
 	if err != nil || !served {
 		return err
 	}
 	s := f.standard
-	all, err := list(ctx, c, kind, "", func(object *unstructured.Unstructured) (*standardRoute, error) { return newStandardRoute(object, name) })
+	all, err := List(ctx, c, kind, "", func(object *unstructured.Unstructured) (*standardRoute, error) { return newStandardRoute(object, name) })
 	if apierrors.IsForbidden(err) {
-		all, err = list(ctx, c, kind, c.namespace, func(object *unstructured.Unstructured) (*standardRoute, error) { return newStandardRoute(object, name) })
+		all, err = List(ctx, c, kind, c.Namespace, func(object *unstructured.Unstructured) (*standardRoute, error) { return newStandardRoute(object, name) })
 		if err == nil {
 			f.unreadable = append(f.unreadable, name+"s of other namespaces")
 		}
@@ -196,7 +196,7 @@ func loadRoutesOf(ctx context.Context, c *anyClients, f *findings, name string) 
 }
 
 // grantsStep reads the ReferenceGrants of a namespace.
-func grantsStep(ctx context.Context, c *anyClients, s *standardFindings, namespace string) step {
+func grantsStep(ctx context.Context, c *AnyClients, s *standardFindings, namespace string) step {
 	return step{fmt.Sprintf("ReferenceGrants of namespace %q", namespace), func() error {
 		kind, served, err := kindOf(c, "ReferenceGrant")
 		if _, known := s.grants[namespace]; known || err != nil {
@@ -206,7 +206,7 @@ func grantsStep(ctx context.Context, c *anyClients, s *standardFindings, namespa
 			s.grants[namespace] = nil
 			return nil
 		}
-		grants, err := list(ctx, c, kind, namespace, decode[gatewayv1.ReferenceGrant])
+		grants, err := List(ctx, c, kind, namespace, decode[gatewayv1.ReferenceGrant])
 		if err == nil {
 			s.grants[namespace] = grants
 		}
@@ -215,12 +215,12 @@ func grantsStep(ctx context.Context, c *anyClients, s *standardFindings, namespa
 }
 
 // loadServices reads the backends of the route that are in a namespace.
-func loadServices(ctx context.Context, c *anyClients, s *standardFindings, namespace string) error {
+func loadServices(ctx context.Context, c *AnyClients, s *standardFindings, namespace string) error {
 	for _, use := range s.route.backends {
 		if _, known := s.services[use.name]; known || use.name.Namespace != namespace || len(s.services) == maxBackends {
 			continue
 		}
-		service, err := orNil(c.kube.CoreV1().Services(namespace).Get(ctx, use.name.Name, metav1.GetOptions{}))
+		service, err := orNil(c.Kube.CoreV1().Services(namespace).Get(ctx, use.name.Name, metav1.GetOptions{}))
 		if err != nil {
 			return err
 		}
@@ -230,13 +230,13 @@ func loadServices(ctx context.Context, c *anyClients, s *standardFindings, names
 }
 
 // loadSlices reads the endpoints of these backends.
-func loadSlices(ctx context.Context, c *anyClients, s *standardFindings, namespace string) error {
+func loadSlices(ctx context.Context, c *AnyClients, s *standardFindings, namespace string) error {
 	for name, found := range s.services {
 		if found.service == nil || name.Namespace != namespace {
 			continue
 		}
 		of := labels.Set{discoveryv1.LabelServiceName: name.Name}.String()
-		slices, err := c.kube.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: of})
+		slices, err := c.Kube.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: of})
 		if err != nil {
 			return err
 		}
@@ -246,12 +246,12 @@ func loadSlices(ctx context.Context, c *anyClients, s *standardFindings, namespa
 }
 
 // loadPods reads the pods of those without a ready endpoint.
-func loadPods(ctx context.Context, c *anyClients, s *standardFindings, namespace string) error {
+func loadPods(ctx context.Context, c *AnyClients, s *standardFindings, namespace string) error {
 	for name, found := range s.services {
 		if found.service == nil || name.Namespace != namespace || !found.slicesRead || readyEndpoints(found.slices) > 0 || len(found.service.Spec.Selector) == 0 {
 			continue
 		}
-		pods, err := c.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.SelectorFromSet(found.service.Spec.Selector).String()})
+		pods, err := c.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.SelectorFromSet(found.service.Spec.Selector).String()})
 		if err != nil {
 			return err
 		}
@@ -339,14 +339,14 @@ func (r *standardRoute) mirror(field string, filter *gatewayv1.HTTPRequestMirror
 func decode[T any](object *unstructured.Unstructured) (*T, error) {
 	into := new(T)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into); err != nil {
-		return nil, fmt.Errorf("read %s: %w", objectRef(object.GetKind(), object.GetName()), err)
+		return nil, fmt.Errorf("read %s: %w", ObjectRef(object.GetKind(), object.GetName()), err)
 	}
 	return into, nil
 }
 
 // get reads an object. It returns nil if there is none.
-func get[T any](ctx context.Context, c *anyClients, kind kindInfo, name types.NamespacedName) (*T, error) {
-	object, err := orNil(c.read(ctx, kind, name.Namespace, name.Name))
+func get[T any](ctx context.Context, c *AnyClients, kind KindInfo, name types.NamespacedName) (*T, error) {
+	object, err := orNil(c.Read(ctx, kind, name.Namespace, name.Name))
 	if err != nil || object == nil {
 		return nil, err
 	}

@@ -65,7 +65,7 @@ func sameParent(a, b gatewayv1.ParentReference, namespace string) bool {
 
 // parentRef formats the name of a parent, with its namespace where it is not the one that is looked from.
 func parentRef(ref gatewayv1.ParentReference, namespace, from string) string {
-	group, kind := gatewayv1.Group(gatewayv1.GroupName), gatewayv1.Kind(kindGateway)
+	group, kind := gatewayv1.Group(gatewayv1.GroupName), gatewayv1.Kind(KindGateway)
 	if ref.Group != nil {
 		group = *ref.Group
 	}
@@ -85,9 +85,9 @@ func parentRef(ref gatewayv1.ParentReference, namespace, from string) string {
 // refFrom formats the name of an object as somebody in a namespace would write it.
 func refFrom(namespace, kind string, name types.NamespacedName) string {
 	if name.Namespace == namespace {
-		return objectRef(kind, name.Name)
+		return ObjectRef(kind, name.Name)
 	}
-	return objectRef(kind, name.String())
+	return ObjectRef(kind, name.String())
 }
 
 // selectedListeners tells which listeners a parentRef means: name, :port, or both. Empty: all.

@@ -17,7 +17,7 @@ func printDetails(out io.Writer, view whyView) error {
 	}
 	rows := [][]string{{"PARENT", "LISTENER", "CONTROLLER", "ACCEPTED", "RESOLVED", "LIVE"}}
 	for _, p := range view.Parents {
-		rows = append(rows, []string{p.Parent, cmp.Or(p.Listener, "all"), orNone(p.Controller), orDash(p.Accepted), orDash(p.Resolved), orDash(p.Live)})
+		rows = append(rows, []string{p.Parent, cmp.Or(p.Listener, "all"), OrNone(p.Controller), OrDash(p.Accepted), OrDash(p.Resolved), OrDash(p.Live)})
 	}
 	return printBlocks(out, rows)
 }
@@ -29,21 +29,21 @@ func printGatewayDetails(out io.Writer, d *gatewayDetails) error {
 	}
 	about := [][]string{
 		{"Class:", class},
-		{"Accepted:", orDash(d.Accepted)},
-		{"Programmed:", orDash(d.Programmed)},
-		{"Addresses:", orNone(strings.Join(d.Addresses, ", "))},
+		{"Accepted:", OrDash(d.Accepted)},
+		{"Programmed:", OrDash(d.Programmed)},
+		{"Addresses:", OrNone(strings.Join(d.Addresses, ", "))},
 	}
 	listeners := [][]string{{"LISTENER", "PORT", "PROTOCOL", "HOSTNAME", "ROUTES", "PROGRAMMED", "NOT GOOD"}}
 	for _, l := range d.Listeners {
 		listeners = append(listeners, []string{
-			l.Name, fmt.Sprint(l.Port), l.Protocol, cmp.Or(l.Hostname, "*"), fmt.Sprint(l.AttachedRoutes), orDash(l.Programmed), strings.Join(l.Conditions, ", "),
+			l.Name, fmt.Sprint(l.Port), l.Protocol, cmp.Or(l.Hostname, "*"), fmt.Sprint(l.AttachedRoutes), OrDash(l.Programmed), strings.Join(l.Conditions, ", "),
 		})
 	}
 	blocks := [][][]string{about, listeners}
 	if len(d.Routes) > 0 {
 		routes := [][]string{{"ROUTE", "LISTENER", "ACCEPTED", "RESOLVED", "LIVE", "WHY"}}
 		for _, p := range d.Routes {
-			routes = append(routes, []string{p.Route, cmp.Or(p.Listener, "all"), orDash(p.Accepted), orDash(p.Resolved), orDash(p.Live), p.Reason})
+			routes = append(routes, []string{p.Route, cmp.Or(p.Listener, "all"), OrDash(p.Accepted), OrDash(p.Resolved), OrDash(p.Live), p.Reason})
 		}
 		blocks = append(blocks, routes)
 	}
@@ -60,7 +60,7 @@ func printBlocks(out io.Writer, blocks ...[][]string) error {
 		if _, err := fmt.Fprintln(out); err != nil {
 			return err
 		}
-		if err := table(out, rows); err != nil {
+		if err := Table(out, rows); err != nil {
 			return err
 		}
 	}

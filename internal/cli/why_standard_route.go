@@ -61,7 +61,7 @@ func parentNodes(parents []parentView) []node {
 		}
 		n := node{Object: parent.Parent, State: parent.State, Reason: parent.Reason, Message: parent.Message}
 		if parent.Listener != "" {
-			n.Object += printable(" (" + parent.Listener + ")")
+			n.Object += Printable(" (" + parent.Listener + ")")
 		}
 		nodes = append(nodes, n)
 	}

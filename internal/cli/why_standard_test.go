@@ -22,7 +22,7 @@ import (
 
 // observed is a condition about the generation that the objects of these tests have.
 func observed(kind string, is bool, reason, message string) metav1.Condition {
-	c := condition(kind, is, reason, message)
+	c := Condition(kind, is, reason, message)
 	c.ObservedGeneration = 2
 	return c
 }
@@ -104,8 +104,8 @@ func wellStandardGateway(t *testing.T, changes ...func(*findings)) *findings {
 	s.gateway = standardGateway("edge")
 	s.gateways[types.NamespacedName{Namespace: "team-a", Name: "edge"}] = s.gateway
 	s.routes = []*standardRoute{routeOf(kindHTTPRoute, "team-a", "shop", toEdge()), routeOf(kindGRPCRoute, "team-b", "stock", toEdge())}
-	owned := []metav1.OwnerReference{*metav1.NewControllerRef(s.gateway, schema.GroupVersion(gatewayv1.GroupVersion).WithKind(kindGateway))}
-	f := &findings{standard: s, now: now, logs: map[logTarget]logTail{}}
+	owned := []metav1.OwnerReference{*metav1.NewControllerRef(s.gateway, schema.GroupVersion(gatewayv1.GroupVersion).WithKind(KindGateway))}
+	f := &findings{standard: s, now: Now, logs: map[logTarget]logTail{}}
 	f.service = &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "edge-slipway", UID: "service-uid", OwnerReferences: owned}}
 	f.service.Spec.Type = corev1.ServiceTypeLoadBalancer
 	f.deployment = &appsv1.Deployment{
@@ -117,7 +117,7 @@ func wellStandardGateway(t *testing.T, changes ...func(*findings)) *findings {
 	for _, change := range changes {
 		change(f)
 	}
-	f.any = &family{asked: askedFor(t, kindGateway, s.gateway, s.gateway.ObjectMeta)}
+	f.any = &family{asked: askedFor(t, KindGateway, s.gateway, s.gateway.ObjectMeta)}
 	return f
 }
 
@@ -130,7 +130,7 @@ func askedFor(t *testing.T, kind string, object any, of metav1.ObjectMeta) *rela
 	}
 	content["apiVersion"], content["kind"] = gatewayv1.GroupVersion.String(), kind
 	return &relative{
-		kind: kindInfo{schema.GroupVersion(gatewayv1.GroupVersion).WithResource(strings.ToLower(kind) + "s"), kind, true}, namespace: of.Namespace, name: of.Name,
+		kind: KindInfo{schema.GroupVersion(gatewayv1.GroupVersion).WithResource(strings.ToLower(kind) + "s"), kind, true}, namespace: of.Namespace, name: of.Name,
 		uid: of.UID, object: &unstructured.Unstructured{Object: content},
 	}
 }
@@ -153,7 +153,7 @@ func saysOfListener(index int, kind string, is bool, reason, message string) fun
 
 // unansweredGateway is as the API server makes a Gateway.
 func unansweredGateway(f *findings) {
-	pending := metav1.Condition{Type: "Accepted", Status: metav1.ConditionUnknown, Reason: "Pending", Message: "Waiting for controller", LastTransitionTime: ago(time.Minute)}
+	pending := metav1.Condition{Type: "Accepted", Status: metav1.ConditionUnknown, Reason: "Pending", Message: "Waiting for controller", LastTransitionTime: Ago(time.Minute)}
 	f.standard.gateway.Status = gatewayv1.GatewayStatus{Conditions: []metav1.Condition{pending}}
 	f.deployment, f.service, f.pods, f.standard.routes = nil, nil, nil, nil
 }
@@ -200,8 +200,8 @@ func standardGatewayCases(t *testing.T) map[string]*findings {
 		"pods": wellStandardGateway(t, func(f *findings) {
 			f.deployment.Status.AvailableReplicas, f.deployment.Status.ReadyReplicas = 1, 1
 			f.replicaSets = []appsv1.ReplicaSet{set("edge-slipway-1", "", 2, 1)}
-			f.replicaSets[0].OwnerReferences = controlledBy("Deployment", "edge-slipway", "deployment-uid")
-			f.pods[0].Status = crashing(false)
+			f.replicaSets[0].OwnerReferences = ControlledBy("Deployment", "edge-slipway", "deployment-uid")
+			f.pods[0].Status = Crashing(false)
 			f.logs[logTarget{"edge-slipway-a", "app", true}] = logTail{Lines: []string{"cannot bind port 80"}}
 		}),
 		"unreadable": wellStandardGateway(t, func(f *findings) {
@@ -225,7 +225,7 @@ func TestWhyOfAGatewayOfTheGatewayAPI(t *testing.T) {
 	for name, f := range standardGatewayCases(t) {
 		t.Run(name, func(t *testing.T) {
 			got := &bytes.Buffer{}
-			checkGolden(t, "why/standard-gateway-"+name+".txt", func(out *bytes.Buffer) error {
+			Golden(t, "why/standard-gateway-"+name+".txt", func(out *bytes.Buffer) error {
 				view := explain(f)
 				view.Other = f.other
 				err := printWhy(out, view)
@@ -240,9 +240,9 @@ func TestWhyOfAGatewayOfTheGatewayAPI(t *testing.T) {
 			}
 		})
 	}
-	checkGolden(t, "why/standard-gateway-grant.json", func(out *bytes.Buffer) error {
-		output := formatJSON
-		return output.print(out, explain(standardGatewayCases(t)["grant"]))
+	Golden(t, "why/standard-gateway-grant.json", func(out *bytes.Buffer) error {
+		output := FormatJSON
+		return output.Print(out, explain(standardGatewayCases(t)["grant"]))
 	})
 }
 
@@ -274,7 +274,7 @@ func wellStandardRoute(t *testing.T, changes ...func(*findings)) *findings {
 	s.route.backends = []backendUse{{field: "rules[0].backendRefs[0]", name: users, port: 8080}}
 	s.gateways[types.NamespacedName{Namespace: "team-a", Name: "edge"}] = standardGateway("edge")
 	s.services[users] = serviceWith("users", true)
-	f := &findings{standard: s, now: now, logs: map[logTarget]logTail{}}
+	f := &findings{standard: s, now: Now, logs: map[logTarget]logTail{}}
 	for _, change := range changes {
 		change(f)
 	}
@@ -338,7 +338,7 @@ func standardRouteCases(t *testing.T) map[string]*findings {
 		"port":      wellStandardRoute(t, func(f *findings) { f.standard.route.backends[0].port = 9090 }),
 		"no-endpoints": wellStandardRoute(t, func(f *findings) {
 			f.standard.services[users] = serviceWith("users", false)
-			f.standard.services[users].pods, f.standard.services[users].podsRead = []corev1.Pod{pod("users-x", "users-1", crashing(false))}, true
+			f.standard.services[users].pods, f.standard.services[users].podsRead = []corev1.Pod{pod("users-x", "users-1", Crashing(false))}, true
 			f.logs[logTarget{"users-x", "app", true}] = logTail{Lines: []string{"cannot reach the database"}}
 		}),
 		"no-endpoints-elsewhere": wellStandardRoute(t, toStock, func(f *findings) {
@@ -348,7 +348,7 @@ func standardRouteCases(t *testing.T) map[string]*findings {
 				To:   []gatewayv1.ReferenceGrantTo{{Kind: "Service", Name: &name}},
 			}}}
 			f.standard.services[elsewhere] = serviceWith("items", false)
-			f.standard.services[elsewhere].pods, f.standard.services[elsewhere].podsRead = []corev1.Pod{pod("items-x", "items-1", crashing(false))}, true
+			f.standard.services[elsewhere].pods, f.standard.services[elsewhere].podsRead = []corev1.Pod{pod("items-x", "items-1", Crashing(false))}, true
 		}),
 		"idle": wellStandardRoute(t, func(f *findings) {
 			f.standard.services[users], f.standard.route.backends[0].idle = serviceWith("users", false), true
@@ -373,7 +373,7 @@ func TestWhyOfARouteOfTheGatewayAPI(t *testing.T) {
 	for name, f := range standardRouteCases(t) {
 		t.Run(name, func(t *testing.T) {
 			got := &bytes.Buffer{}
-			checkGolden(t, "why/standard-route-"+name+".txt", func(out *bytes.Buffer) error {
+			Golden(t, "why/standard-route-"+name+".txt", func(out *bytes.Buffer) error {
 				err := printWhy(out, explain(f))
 				got.Write(out.Bytes())
 				return err
@@ -390,7 +390,7 @@ func TestWhyOfARouteOfTheGatewayAPI(t *testing.T) {
 
 func TestNamesOfTheKindsOfTheGatewayAPI(t *testing.T) {
 	for name, want := range map[string]string{
-		"gateway": kindGateway, "Gateways": kindGateway, "gateway.gateway.networking.k8s.io": kindGateway, "gateways.v1.gateway.networking.k8s.io": kindGateway,
+		"gateway": KindGateway, "Gateways": KindGateway, "gateway.gateway.networking.k8s.io": KindGateway, "gateways.v1.gateway.networking.k8s.io": KindGateway,
 		"httproutes": kindHTTPRoute, "grpcroute.gateway.networking.k8s.io": kindGRPCRoute,
 		"gw": "", "gateways.networking.istio.io": "", "apigateway": "", "x-tcproute": "", "": "",
 		"tlsroutes": kindTLSRoute, "tcproute": kindTCPRoute, "UDPRoute": kindUDPRoute,

@@ -19,12 +19,12 @@ import (
 
 // wellFindings returns the findings of readyApp when everything is healthy.
 func wellFindings(changes ...func(*findings)) *findings {
-	app := readyApp()
-	owned := metav1.ObjectMeta{Name: "shop", UID: "service-uid", OwnerReferences: ownedBy(app)}
-	f := &findings{app: app, now: now, service: &corev1.Service{ObjectMeta: owned}, logs: map[logTarget]logTail{}}
+	app := ReadyApp()
+	owned := metav1.ObjectMeta{Name: "shop", UID: "service-uid", OwnerReferences: OwnedBy(app)}
+	f := &findings{app: app, now: Now, service: &corev1.Service{ObjectMeta: owned}, logs: map[logTarget]logTail{}}
 	f.deployment = &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "shop", UID: "deployment-uid", Generation: 2, OwnerReferences: ownedBy(app),
+			Name: "shop", UID: "deployment-uid", Generation: 2, OwnerReferences: OwnedBy(app),
 			Annotations: map[string]string{health.AnnotationRevision: "2"},
 		},
 		Spec:   appsv1.DeploymentSpec{Replicas: new(int32(2))},
@@ -42,7 +42,7 @@ func wellFindings(changes ...func(*findings)) *findings {
 // ReplicaSet has the given status.
 func rollingFindings(reason, message string, status corev1.PodStatus, changes ...func(*findings)) *findings {
 	f := wellFindings(func(f *findings) {
-		unready(reason, message)(f.app)
+		Unready(reason, message)(f.app)
 		f.deployment.Status.UpdatedReplicas, f.deployment.Status.Replicas = 1, 3
 		f.deployment.Annotations[health.AnnotationRevision] = "3"
 		f.replicaSets = append(f.replicaSets, set("shop-3", "3", 1, 0))
@@ -58,7 +58,7 @@ func set(name, revision string, want, ready int32) appsv1.ReplicaSet {
 	return appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, UID: types.UID(name + "-uid"), Annotations: map[string]string{health.AnnotationRevision: revision},
-			OwnerReferences: controlledBy("Deployment", "shop", "deployment-uid"),
+			OwnerReferences: ControlledBy("Deployment", "shop", "deployment-uid"),
 		},
 		Spec:   appsv1.ReplicaSetSpec{Replicas: &want},
 		Status: appsv1.ReplicaSetStatus{Replicas: want, ReadyReplicas: ready, AvailableReplicas: ready},
@@ -67,7 +67,7 @@ func set(name, revision string, want, ready int32) appsv1.ReplicaSet {
 
 func pod(name, owner string, status corev1.PodStatus) corev1.Pod {
 	return corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name + "-uid"), OwnerReferences: controlledBy("ReplicaSet", owner, types.UID(owner+"-uid"))},
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name + "-uid"), OwnerReferences: ControlledBy("ReplicaSet", owner, types.UID(owner+"-uid"))},
 		Status:     status,
 	}
 }
@@ -82,8 +82,8 @@ func serving() corev1.PodStatus {
 // leaving returns a terminating pod of the earlier ReplicaSet. overdue is the time since
 // its grace period ended.
 func leaving(overdue time.Duration) corev1.Pod {
-	p := pod("shop-1-a", "shop-1", crashing(false))
-	p.DeletionTimestamp = new(ago(overdue))
+	p := pod("shop-1-a", "shop-1", Crashing(false))
+	p.DeletionTimestamp = new(Ago(overdue))
 	return p
 }
 
@@ -97,7 +97,7 @@ func boundClaim() *corev1.PersistentVolumeClaim {
 
 func warning(object types.UID, reason, message string, age time.Duration, count int32) corev1.Event {
 	return corev1.Event{
-		Type: corev1.EventTypeWarning, Reason: reason, Message: message, Count: count, LastTimestamp: ago(age),
+		Type: corev1.EventTypeWarning, Reason: reason, Message: message, Count: count, LastTimestamp: Ago(age),
 		InvolvedObject: corev1.ObjectReference{UID: object},
 	}
 }
@@ -105,7 +105,7 @@ func warning(object types.UID, reason, message string, age time.Duration, count 
 const crashMessage = `pod "shop-3-a" container "app" ended with exit code 1: cannot reach the database`
 
 func crashFindings(changes ...func(*findings)) *findings {
-	return rollingFindings("CrashLoopBackOff", crashMessage, crashing(false), append([]func(*findings){func(f *findings) {
+	return rollingFindings("CrashLoopBackOff", crashMessage, Crashing(false), append([]func(*findings){func(f *findings) {
 		f.logs[logTarget{"shop-3-a", "app", true}] = logTail{Lines: []string{"listening on :8080", "cannot reach the database", "exit"}}
 		f.events = []corev1.Event{
 			warning("shop-3-a-uid", "BackOff", "Back-off restarting failed container app", 40*time.Second, 12),
@@ -124,15 +124,15 @@ func whyCases() map[string]*findings {
 		"well":  wellFindings(),
 		"crash": crashFindings(),
 		"crash-many": crashFindings(func(f *findings) {
-			f.pods = append(f.pods, pod("shop-3-b", "shop-3", crashing(false)), pod("shop-3-c", "shop-3", crashing(false)))
+			f.pods = append(f.pods, pod("shop-3-b", "shop-3", Crashing(false)), pod("shop-3-c", "shop-3", Crashing(false)))
 		}),
 		"log-unavailable": crashFindings(func(f *findings) {
 			f.logs = map[logTarget]logTail{{"shop-3-a", "app", true}: {Error: "the node is away"}}
 		}),
 		"image": rollingFindings("ImageNotFound", `pod "shop-3-a" container "app": ImagePullBackOff: image "registry.example.com/shop:1.5.0" does not exist: check spec.image`,
-			waiting("ImagePullBackOff", "not found")),
+			Waiting("ImagePullBackOff", "not found")),
 		"missing-config": wellFindings(func(f *findings) {
-			unready(slipwayv1alpha1.ReasonSecretNotFound, `Secret "db" does not exist (spec.envFrom[0].secretRef)`)(f.app)
+			Unready(slipwayv1alpha1.ReasonSecretNotFound, `Secret "db" does not exist (spec.envFrom[0].secretRef)`)(f.app)
 			f.deployment, f.replicaSets, f.pods = nil, nil, nil
 			f.config = []configFinding{
 				{configUse: configUse{kind: kindSecret, name: "db", field: "spec.envFrom[0].secretRef"}, readable: true},
@@ -148,17 +148,17 @@ func whyCases() map[string]*findings {
 			f.events = []corev1.Event{warning("claim-uid", "ProvisioningFailed", `storageclass.storage.k8s.io "fast" not found`, 5*time.Second, 3)}
 		}),
 		"conflict": wellFindings(func(f *findings) {
-			unready(slipwayv1alpha1.ReasonNameConflict, `Deployment "shop" exists and is not ours`)(f.app)
+			Unready(slipwayv1alpha1.ReasonNameConflict, `Deployment "shop" exists and is not ours`)(f.app)
 			f.deployment.OwnerReferences, f.service.OwnerReferences = nil, nil
 		}),
 		"app-warnings": wellFindings(func(f *findings) {
-			unready("NotReady", "x")(f.app)
+			Unready("NotReady", "x")(f.app)
 			f.events = []corev1.Event{
 				warning("app-uid", "SecretNotFound", "over long ago", 20*time.Minute, 1), warning("app-uid", "APIError", "of this trouble", time.Minute, 1),
 			}
 		}),
 		"quota": wellFindings(func(f *findings) {
-			unready(slipwayv1alpha1.ReasonQuotaExceeded, "quota")(f.app)
+			Unready(slipwayv1alpha1.ReasonQuotaExceeded, "quota")(f.app)
 			f.pods, f.replicaSets = nil, []appsv1.ReplicaSet{set("shop-2", "2", 2, 0)}
 			f.replicaSets[0].Status.Replicas = 0
 			f.deployment.Status = appsv1.DeploymentStatus{ObservedGeneration: 2, Conditions: []appsv1.DeploymentCondition{{
@@ -167,7 +167,7 @@ func whyCases() map[string]*findings {
 			}}}
 		}),
 		"rolled-back": wellFindings(func(f *findings) {
-			f.app = readyApp(rolledBack)
+			f.app = ReadyApp(RolledBack)
 			f.pods = append(f.pods, leaving(-10*time.Second))
 			f.events = []corev1.Event{warning("app-uid", "CrashLoopBackOff", f.app.Status.Rollback.Message, time.Second, 1)}
 		}),
@@ -177,14 +177,14 @@ func whyCases() map[string]*findings {
 			f.pods = append(f.pods[:2], leaving(-10*time.Second))
 		}),
 		"lost-a-pod": wellFindings(func(f *findings) {
-			unready(slipwayv1alpha1.ReasonReplicasNotReady, `Deployment "shop" has fewer ready pods than asked for`)(f.app)
+			Unready(slipwayv1alpha1.ReasonReplicasNotReady, `Deployment "shop" has fewer ready pods than asked for`)(f.app)
 			f.deployment.Status.ReadyReplicas, f.deployment.Status.AvailableReplicas = 1, 1
 			f.deployment.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"}}
 			f.replicaSets[1].Status.ReadyReplicas, f.replicaSets[1].Status.AvailableReplicas = 1, 1
-			f.pods[1].Status = crashing(false)
+			f.pods[1].Status = Crashing(false)
 		}),
 		"overdue":         wellFindings(func(f *findings) { f.pods = append(f.pods, leaving(10*time.Minute)) }),
-		"not-as-reported": wellFindings(func(f *findings) { f.pods[0].Status = crashing(true) }),
+		"not-as-reported": wellFindings(func(f *findings) { f.pods[0].Status = Crashing(true) }),
 		"not-observed":    wellFindings(func(f *findings) { f.app.Generation++ }),
 		"unreadable": wellFindings(func(f *findings) {
 			f.unreadable = []string{"pods", "events", `Secret "db"`}
@@ -202,12 +202,12 @@ func whyCases() map[string]*findings {
 func TestWhy(t *testing.T) {
 	for name, f := range whyCases() {
 		t.Run(name, func(t *testing.T) {
-			checkGolden(t, "why/"+name+".txt", func(out *bytes.Buffer) error { return printWhy(out, explain(f)) })
+			Golden(t, "why/"+name+".txt", func(out *bytes.Buffer) error { return printWhy(out, explain(f)) })
 		})
 	}
-	checkGolden(t, "why/crash.json", func(out *bytes.Buffer) error {
-		output := formatJSON
-		return output.print(out, explain(crashFindings()))
+	Golden(t, "why/crash.json", func(out *bytes.Buffer) error {
+		output := FormatJSON
+		return output.Print(out, explain(crashFindings()))
 	})
 }
 
@@ -222,20 +222,20 @@ func TestWhyExitState(t *testing.T) {
 }
 
 func TestLogTarget(t *testing.T) {
-	initEnded := crashing(false)
-	initEnded.InitContainerStatuses = []corev1.ContainerStatus{{Name: "setup", State: corev1.ContainerState{Terminated: ended(2, "")}}}
-	justEnded := corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Terminated: ended(1, "")}}}}
+	initEnded := Crashing(false)
+	initEnded.InitContainerStatuses = []corev1.ContainerStatus{{Name: "setup", State: corev1.ContainerState{Terminated: Ended(2, "")}}}
+	justEnded := corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Terminated: Ended(1, "")}}}}
 	cases := map[string]struct {
 		status corev1.PodStatus
 		want   logTarget
 		none   bool
 	}{
-		"waits between two runs":        {status: crashing(false), want: logTarget{"p", "app", true}},
-		"runs again":                    {status: crashing(true), want: logTarget{"p", "app", true}},
+		"waits between two runs":        {status: Crashing(false), want: logTarget{"p", "app", true}},
+		"runs again":                    {status: Crashing(true), want: logTarget{"p", "app", true}},
 		"has just ended":                {status: justEnded, want: logTarget{"p", "app", false}},
 		"an init container comes first": {status: initEnded, want: logTarget{"p", "setup", false}},
 		"serves":                        {status: serving(), none: true},
-		"has never run":                 {status: waiting("ImagePullBackOff", ""), none: true},
+		"has never run":                 {status: Waiting("ImagePullBackOff", ""), none: true},
 		"not even scheduled":            {none: true},
 	}
 	for name, tc := range cases {
@@ -256,10 +256,10 @@ func TestLogTarget(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	series := corev1.Event{
 		Reason: "Series", InvolvedObject: corev1.ObjectReference{UID: "x"},
-		Series: &corev1.EventSeries{Count: 7, LastObservedTime: metav1.NewMicroTime(now.Add(-time.Minute))},
+		Series: &corev1.EventSeries{Count: 7, LastObservedTime: metav1.NewMicroTime(Now.Add(-time.Minute))},
 	}
-	single := corev1.Event{Reason: "Single", InvolvedObject: corev1.ObjectReference{UID: "x"}, EventTime: metav1.NewMicroTime(now.Add(-time.Second))}
-	f := &findings{now: now, events: []corev1.Event{
+	single := corev1.Event{Reason: "Single", InvolvedObject: corev1.ObjectReference{UID: "x"}, EventTime: metav1.NewMicroTime(Now.Add(-time.Second))}
+	f := &findings{now: Now, events: []corev1.Event{
 		warning("x", "A", `Error: pods "a-1"`, 30*time.Second, 2), warning("x", "A", `(combined from similar events): Error: pods "a-2"`, 31*time.Second, 1), series, single,
 		warning("x", "B", "the fourth", 2*time.Minute, 1), warning("y", "C", "of another", time.Second, 1),
 	}}
@@ -292,12 +292,12 @@ func TestConfigUses(t *testing.T) {
 // A condition quotes the last output of a container, which can contain anything.
 func TestWhySteersNoTerminal(t *testing.T) {
 	const words = "pod \"shop-1\" ended: \x1b]0;title\x07\x1b[2Jgone\u009b1A\u202e"
-	app := readyApp(rolledBack, unready("CrashLoopBackOff", words), func(a *slipwayv1alpha1.WebApp) {
+	app := ReadyApp(RolledBack, Unready("CrashLoopBackOff", words), func(a *slipwayv1alpha1.WebApp) {
 		a.Status.Image, a.Spec.Image, a.Status.Rollback.Message = "shop:\u009b1", "shop:\x1b2", words
 		a.Spec.Storage = &slipwayv1alpha1.Storage{MountPath: "/\x1bdata"}
 	})
 	out := &bytes.Buffer{}
-	if err := printWhy(out, explain(&findings{app: app, now: now})); err != nil {
+	if err := printWhy(out, explain(&findings{app: app, now: Now})); err != nil {
 		t.Fatal(err)
 	}
 	odd := func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }

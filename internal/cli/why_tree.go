@@ -88,7 +88,7 @@ func explain(f *findings) whyView {
 	}
 	return whyView{
 		node: root, Name: f.app.Name, Namespace: f.app.Namespace,
-		Replicas: replicas(f.app), Image: f.app.Status.Image, Unreadable: f.unreadable,
+		Replicas: Replicas(f.app), Image: f.app.Status.Image, Unreadable: f.unreadable,
 	}
 }
 
@@ -231,7 +231,7 @@ func podNodesOf(f *findings, pods []corev1.Pod) []node {
 		}
 		message := shorten(v.Message, "pod", pod.Name)
 		if v.State == health.Terminating && !f.now.Before(pod.DeletionTimestamp.Time) {
-			message += fmt.Sprintf(", and should have been gone %s ago: does its node answer?", age(*pod.DeletionTimestamp, f.now))
+			message += fmt.Sprintf(", and should have been gone %s ago: does its node answer?", Age(*pod.DeletionTimestamp, f.now))
 		}
 		if at, ok := seen[v.Reason+message]; ok {
 			nodes[at].Alike++
