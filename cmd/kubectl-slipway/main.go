@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/slipway-dev/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/internal/cli/command"
 )
 
 // version is set when the program is linked.
@@ -21,7 +22,7 @@ var version = "unknown"
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	terminal := term.IsTerminal(int(os.Stdout.Fd()))
-	code := cli.Run(ctx, cli.Options{
+	code := cli.Run(ctx, command.Options{
 		Version: version,
 		Streams: genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
 		// Only a terminal can rewrite a line.

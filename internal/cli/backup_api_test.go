@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/testing/clitest"
 )
 
 func (f *fixture) createBackup(name string) {
@@ -239,7 +240,7 @@ func TestWhyOfABackup(t *testing.T) {
 	f.expect(0, []string{" created"}, "backup", "now", "shop-data")
 	runs, _ := f.transfers()
 	f.reportRun(runs[0], slipwayv1alpha1.BackupRunStatus{ObservedGeneration: 1, Phase: slipwayv1alpha1.BackupFailed, Reason: "Unreachable", Message: "no answer", Conditions: []metav1.Condition{
-		Condition(slipwayv1alpha1.ConditionReady, false, "Unreachable", "no answer"), Condition(slipwayv1alpha1.ConditionStalled, true, "Unreachable", "no answer"),
+		clitest.Condition(slipwayv1alpha1.ConditionReady, false, "Unreachable", "no answer"), clitest.Condition(slipwayv1alpha1.ConditionStalled, true, "Unreachable", "no answer"),
 	}})
 	f.expect(1, []string{"└─ backuprun/" + runs[0] + ": Unreachable: no answer"}, "why", "backup/shop-data")
 	f.expect(1, []string{"backuprun/" + runs[0] + " is not ready: Unreachable: no answer"}, "why", "backuprun/"+runs[0])

@@ -12,6 +12,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
+	"github.com/slipway-dev/slipway/internal/cli/crd"
+	"github.com/slipway-dev/slipway/internal/testing/clitest"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
@@ -23,11 +25,11 @@ func TestCRDCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	definitions := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	paths := Files(t, WidgetsBefore, WidgetsAfter)
+	paths := clitest.Files(t, clitest.WidgetsBefore, clitest.WidgetsAfter)
 	f.expect(0, []string{"widgets.example.com: new\n"}, "crd", "check", paths[0])
 
 	before := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(WidgetsBefore), before); err != nil {
+	if err := yaml.Unmarshal([]byte(clitest.WidgetsBefore), before); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := definitions.Create(t.Context(), before, metav1.CreateOptions{}); err != nil {
@@ -48,13 +50,13 @@ func TestCRDCheck(t *testing.T) {
 		}
 	}
 	f.expect(0, []string{"widgets.example.com: nothing changed; 2 objects checked: all fine\n"}, "crd", "check", paths[0])
-	f.expect(ExitBreaks, []string{
+	f.expect(crd.ExitBreaks, []string{
 		"2 objects checked: 1 cannot be edited in places, 1 loses fields", f.Namespace + "/slow   v1        BreaksOnEdit   .spec.mode   an edit is refused",
 		".spec.old    is removed",
 	}, "crd", "check", paths[1])
 
 	after := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(WidgetsAfter), after); err != nil {
+	if err := yaml.Unmarshal([]byte(clitest.WidgetsAfter), after); err != nil {
 		t.Fatal(err)
 	}
 	environment.Eventually(t, func() error {
@@ -76,5 +78,5 @@ func TestCRDCheck(t *testing.T) {
 		}
 		return nil
 	})
-	f.expect(ExitBreaks, []string{"nothing changed; 2 objects checked: 1 cannot be edited in places\n"}, "crd", "check", paths[1])
+	f.expect(crd.ExitBreaks, []string{"nothing changed; 2 objects checked: 1 cannot be edited in places\n"}, "crd", "check", paths[1])
 }

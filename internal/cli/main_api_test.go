@@ -23,6 +23,8 @@ import (
 	"k8s.io/utils/clock"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/cli/command"
+	"github.com/slipway-dev/slipway/internal/testing/clitest"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 	"github.com/slipway-dev/slipway/internal/testing/workload"
 	"github.com/slipway-dev/slipway/pkg/client/clientset/versioned"
@@ -35,7 +37,7 @@ func TestMain(m *testing.M) { environment.Main(m, &env) }
 // fixture is a test's namespace, with the commands that run in it.
 type fixture struct {
 	*testing.T
-	*Clients
+	*command.Clients
 	kubeconfig string
 	cluster    *workload.Cluster
 }
@@ -61,7 +63,7 @@ func newFixture(t *testing.T) *fixture {
 	}
 	return &fixture{
 		T: t, kubeconfig: path, cluster: &workload.Cluster{Client: env.Client},
-		Clients: &Clients{Slipway: slipway, Kube: kube, Namespace: config.Contexts["test"].Namespace},
+		Clients: &command.Clients{Slipway: slipway, Kube: kube, Namespace: config.Contexts["test"].Namespace},
 	}
 }
 
@@ -77,7 +79,7 @@ func (f *fixture) start(ctx context.Context, out, errOut io.Writer, args ...stri
 	if args[0] != "__complete" { // its last argument is the text that was typed so far
 		args = append(args, "--kubeconfig", f.kubeconfig)
 	}
-	return Run(ctx, Options{
+	return Run(ctx, command.Options{
 		Version: "test",
 		Streams: genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: out, ErrOut: errOut},
 		Clock:   clock.RealClock{},
@@ -226,7 +228,7 @@ func (f *fixture) deployed(image string) *appsv1.Deployment {
 }
 
 func crashedStatus() corev1.PodStatus {
-	status := Crashing(false)
+	status := clitest.Crashing(false)
 	status.Phase = corev1.PodRunning
 	status.ContainerStatuses[0].RestartCount = 1
 	return status

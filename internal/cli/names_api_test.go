@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/cli/command"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
@@ -164,7 +165,7 @@ func (f *fixture) root(argument string) string {
 func TestNamesBesideOtherProjects(t *testing.T) {
 	f := newFixture(t)
 	f.installOthers()
-	for _, k := range OurKinds {
+	for _, k := range command.OurKinds {
 		if group := f.asKubectl(k.Shorts[0]); group != slipwayv1alpha1.GroupName {
 			t.Errorf("kubectl takes %s for a kind of %q", k.Shorts[0], group)
 		}
@@ -209,9 +210,9 @@ func TestNamesBesideOtherProjects(t *testing.T) {
 	f.expect(1, []string{`monitorrules.slipway.dev "none" not found` + "\n"}, "tree", "mrule/none")
 	f.expect(1, []string{`replicasets.apps "none" not found`}, "why", "replicaset/none")
 
-	p := &Program{Flags: genericclioptions.NewConfigFlags(false)}
+	p := &command.Program{Flags: genericclioptions.NewConfigFlags(false)}
 	p.Flags.KubeConfig = &f.kubeconfig
-	for _, k := range OurKinds {
+	for _, k := range command.OurKinds {
 		for _, word := range append([]string{k.Singular(), k.Plural(), strings.ToUpper(k.Plural())}, k.Shorts...) {
 			if name, _, err := p.ResourceName(word); err != nil || name != k.Plural()+".slipway.dev" {
 				t.Errorf("--kind %s is %s, %v", word, name, err)

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/cli/app"
+	"github.com/slipway-dev/slipway/internal/testing/clitest"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
@@ -73,7 +75,7 @@ func TestRollbackOfFailedRollout(t *testing.T) {
 	f.edit(func(spec *slipwayv1alpha1.WebAppSpec) { spec.Image = "registry.example.com/shop:2" })
 	running := f.follow("status", "shop", "--watch")
 	f.deployed("registry.example.com/shop:2")
-	if err := f.cluster.Stick(t.Context(), f.Namespace, "shop", Waiting("ImagePullBackOff", "not found")); err != nil {
+	if err := f.cluster.Stick(t.Context(), f.Namespace, "shop", clitest.Waiting("ImagePullBackOff", "not found")); err != nil {
 		t.Fatal(err)
 	}
 	running.ends(1, "error: webapp/shop is not ready: RolledBack: revision")
@@ -87,19 +89,21 @@ func TestRollbackOfFailedRollout(t *testing.T) {
 // TestRollbackIsNotBlind lets other clients write between the plan and the patch.
 func TestRollbackIsNotBlind(t *testing.T) {
 	f := newFixture(t)
-	app := f.create()
-	plan := func(app *slipwayv1alpha1.WebApp) *RollbackPlan {
-		spec := *app.Spec.DeepCopy()
+	shop := f.create()
+	plan := func(of *slipwayv1alpha1.WebApp) *app.RollbackPlan {
+		spec := *of.Spec.DeepCopy()
 		spec.Image = "registry.example.com/shop:0"
-		return &RollbackPlan{Name: "shop", Number: 1, Revision: "shop-1", Spec: spec}
+		return &app.RollbackPlan{Name: "shop", Number: 1, Revision: "shop-1", Spec: spec}
 	}
-	f.report(func(app *slipwayv1alpha1.WebApp) { SetCondition(app, Condition("Ready", true, "Ready", "")) })
-	written, err := WriteRollback(t.Context(), f.Clients, app, plan(app))
+	f.report(func(app *slipwayv1alpha1.WebApp) {
+		clitest.SetCondition(app, clitest.Condition("Ready", true, "Ready", ""))
+	})
+	written, err := app.WriteRollback(t.Context(), f.Clients, shop, plan(shop))
 	if err != nil || written.Spec.Image != "registry.example.com/shop:0" {
 		t.Fatalf("a status written in between is in the way: %v", err)
 	}
 	f.edit(func(spec *slipwayv1alpha1.WebAppSpec) { spec.Image = "registry.example.com/shop:theirs" })
-	if _, err := WriteRollback(t.Context(), f.Clients, app, plan(app)); err == nil || !strings.Contains(err.Error(), "somebody else changed it") {
+	if _, err := app.WriteRollback(t.Context(), f.Clients, shop, plan(shop)); err == nil || !strings.Contains(err.Error(), "somebody else changed it") {
 		t.Errorf("got %v", err)
 	}
 	if image := f.app().Spec.Image; image != "registry.example.com/shop:theirs" {
@@ -107,10 +111,10 @@ func TestRollbackIsNotBlind(t *testing.T) {
 	}
 	managed := false
 	for _, entry := range written.ManagedFields {
-		managed = managed || entry.Manager == FieldManager
+		managed = managed || entry.Manager == app.FieldManager
 	}
 	if !managed {
-		t.Errorf("no field carries the manager %s", FieldManager)
+		t.Errorf("no field carries the manager %s", app.FieldManager)
 	}
 }
 

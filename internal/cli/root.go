@@ -4,11 +4,19 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
+
+	"github.com/slipway-dev/slipway/internal/cli/app"
+	"github.com/slipway-dev/slipway/internal/cli/backup"
+	"github.com/slipway-dev/slipway/internal/cli/command"
+	"github.com/slipway-dev/slipway/internal/cli/crd"
+	"github.com/slipway-dev/slipway/internal/cli/monitor"
+	"github.com/slipway-dev/slipway/internal/cli/watch"
+	"github.com/slipway-dev/slipway/internal/cli/why"
 )
 
 // Run runs the command line and returns the exit code.
-func Run(ctx context.Context, options Options, args []string) int {
-	return RunProgram(ctx, options, args, addCommands)
+func Run(ctx context.Context, options command.Options, args []string) int {
+	return command.Run(ctx, options, args, addCommands)
 }
 
 const rootLong = `See and steer the applications that Slipway runs.
@@ -39,24 +47,24 @@ const rootExample = `  # Is it ready? Follow a rollout until it is, or has faile
   kubectl slipway crd check widgets.yaml`
 
 // addCommands adds the commands of all rooms.
-func addCommands(p *Program, root *cobra.Command) {
+func addCommands(p *command.Program, root *cobra.Command) {
 	root.Short = "See and steer the applications that Slipway runs"
 	root.Long = rootLong
 	root.Example = rootExample
 	root.AddCommand(
-		NewStatusCommand(p),
-		NewWhyCommand(p),
-		NewTreeCommand(p),
-		NewWatchCommand(p),
-		NewHistoryCommand(p),
-		NewChangesCommand(p),
-		NewHealthCommand(p),
-		NewCoverageCommand(p),
-		NewUICommand(p),
-		NewRollbackCommand(p),
-		NewBackupCommand(p),
-		NewRestoreCommand(p),
-		NewCRDCommand(p),
-		NewVersionCommand(p),
+		app.NewStatusCommand(p),
+		why.NewCommand(p),
+		why.NewTreeCommand(p),
+		watch.NewCommand(p),
+		app.NewHistoryCommand(p),
+		monitor.NewChangesCommand(p),
+		monitor.NewHealthCommand(p),
+		monitor.NewCoverageCommand(p),
+		monitor.NewUICommand(p),
+		app.NewRollbackCommand(p),
+		backup.NewCommand(p),
+		backup.NewRestoreCommand(p),
+		crd.NewCommand(p),
+		command.NewVersionCommand(p),
 	)
 }

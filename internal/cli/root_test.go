@@ -5,6 +5,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/slipway-dev/slipway/internal/testing/clitest"
 )
 
 // TestNotInstalled asks a server that does not know the path, like a cluster without
@@ -12,7 +14,7 @@ import (
 func TestNotInstalled(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
-	code, _, stderr := Offline(t, addCommands, "status", "shop", "--kubeconfig", "/dev/null", "--server", server.URL)
+	code, _, stderr := clitest.Offline(t, addCommands, "status", "shop", "--kubeconfig", "/dev/null", "--server", server.URL)
 	if want := "error: webapp/shop: this cluster has no WebApps: Slipway is not installed\n"; code != 1 || stderr != want {
 		t.Errorf("exit code %d: %swant %s", code, stderr, want)
 	}
@@ -49,7 +51,7 @@ func TestCommandLine(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			code, stdout, stderr := Offline(t, addCommands, tc.args...)
+			code, stdout, stderr := clitest.Offline(t, addCommands, tc.args...)
 			if code != tc.code || !strings.Contains(stdout, tc.stdout) || !strings.Contains(stderr, tc.stderr) {
 				t.Errorf("exit code %d, want %d\nstdout: %s\nstderr: %s\nwant %q and %q", code, tc.code, stdout, stderr, tc.stdout, tc.stderr)
 			}

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/cli/command"
+	"github.com/slipway-dev/slipway/internal/testing/clitest"
 )
 
 // TestStatusWatchWithOperator follows two rollouts as the operator reports them.
@@ -42,7 +44,7 @@ func TestStatusWatchWithOperator(t *testing.T) {
 func TestStatusWatchEnds(t *testing.T) {
 	message := "why it is so"
 	progressing := func(app *slipwayv1alpha1.WebApp) {
-		SetCondition(app, Condition("Ready", false, slipwayv1alpha1.ReasonRolloutInProgress, "on its way"))
+		clitest.SetCondition(app, clitest.Condition("Ready", false, slipwayv1alpha1.ReasonRolloutInProgress, "on its way"))
 	}
 	cases := map[string]struct {
 		args   []string
@@ -52,12 +54,12 @@ func TestStatusWatchEnds(t *testing.T) {
 	}{
 		"stalled": {act: func(f *fixture) {
 			f.report(func(app *slipwayv1alpha1.WebApp) {
-				SetCondition(app, Condition("Stalled", true, slipwayv1alpha1.ReasonNameConflict, message))
+				clitest.SetCondition(app, clitest.Condition("Stalled", true, slipwayv1alpha1.ReasonNameConflict, message))
 			})
 		}, code: 1, stderr: "error: webapp/shop is not ready: NameConflict: why it is so"},
 		"rolled back": {act: func(f *fixture) {
 			f.report(func(app *slipwayv1alpha1.WebApp) {
-				SetCondition(app, Condition("RolledBack", true, "CrashLoopBackOff", message))
+				clitest.SetCondition(app, clitest.Condition("RolledBack", true, "CrashLoopBackOff", message))
 			})
 		}, code: 1, stderr: "is not ready: RolledBack: why it is so"},
 		"deleted": {act: func(f *fixture) {
@@ -84,7 +86,7 @@ func TestStatusWatchEnds(t *testing.T) {
 		running := f.follow("status", "shop", "--watch")
 		running.until("generation 1 waits for the operator")
 		running.stop()
-		running.ends(ExitInterrupted, "")
+		running.ends(command.ExitInterrupted, "")
 	})
 }
 
@@ -94,7 +96,9 @@ func TestStatusWatchJSON(t *testing.T) {
 	f.create()
 	running := f.follow("status", "shop", "--watch", "-o", "json")
 	running.until(`"state":"Progressing"`)
-	f.report(func(app *slipwayv1alpha1.WebApp) { SetCondition(app, Condition("Ready", true, "Ready", "fine")) })
+	f.report(func(app *slipwayv1alpha1.WebApp) {
+		clitest.SetCondition(app, clitest.Condition("Ready", true, "Ready", "fine"))
+	})
 	running.until(`"state":"Healthy"`)
 	view := struct {
 		Name       string

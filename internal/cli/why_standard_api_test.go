@@ -21,6 +21,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/cli/command"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 	"github.com/slipway-dev/slipway/internal/operator"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
@@ -210,7 +211,7 @@ func checkOtherController(t *testing.T) {
 	f.expect(0, []string{"grpcroute/stock is ready: it is served by gateway/edge"}, "why", "grpcroute/stock")
 	f.expect(0, []string{"gateway/edge is ready: ", "Nothing is wrong.", "grpcroute/stock   all        True       True       -"}, "why", "gateway/edge")
 
-	owned := []metav1.OwnerReference{*metav1.NewControllerRef(gateway, schema.GroupVersion(gatewayv1.GroupVersion).WithKind(KindGateway))}
+	owned := []metav1.OwnerReference{*metav1.NewControllerRef(gateway, schema.GroupVersion(gatewayv1.GroupVersion).WithKind(command.KindGateway))}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "edge-x", Namespace: f.Namespace, OwnerReferences: owned},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "proxy:1"}}},
@@ -238,8 +239,8 @@ func checkShortName(t *testing.T) {
 	f.expect(1, []string{`apigateways.slipway.dev "none" not found`}, "why", "gw/none")
 
 	// Before the Gateway API another kind may have been called Gateway, and kubectl may take the name for that.
-	theirs := f.install("a.example.com", KindGateway, apiextensionsv1.NamespaceScoped)
-	f.make(theirs, KindGateway, f.Namespace, "edge", nil, map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True"}}})
+	theirs := f.install("a.example.com", command.KindGateway, apiextensionsv1.NamespaceScoped)
+	f.make(theirs, command.KindGateway, f.Namespace, "edge", nil, map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True"}}})
 	f.expect(0, []string{"gateway/edge is ready", hint}, "why", "gateway/edge")
 	f.expect(1, []string{"gateway/plain is not ready: NotFound: gatewayclass/none"}, "why", "gateway/plain")
 	f.expect(1, []string{"gateway/edge is not ready: NotFound: gatewayclass/none"}, "why", "gateway.gateway.networking.k8s.io/edge")

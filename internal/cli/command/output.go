@@ -1,0 +1,125 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/yaml"
+)
+
+// Format is the value of --output.
+type Format string
+
+const (
+	FormatTable Format = "table"
+	FormatYAML  Format = "yaml"
+	FormatJSON  Format = "json"
+)
+
+var formats = []string{string(FormatTable), string(FormatYAML), string(FormatJSON)}
+
+// String returns the value of the flag.
+func (f *Format) String() string { return string(*f) }
+
+// Type names the values in the help text.
+func (f *Format) Type() string { return strings.Join(formats, "|") }
+
+// Set parses the value of the flag.
+func (f *Format) Set(value string) error {
+	switch Format(value) {
+	case FormatTable, FormatYAML, FormatJSON:
+		*f = Format(value)
+		return nil
+	default:
+		return fmt.Errorf("must be one of %s", strings.Join(formats, ", "))
+	}
+}
+
+func (f *Format) AddFlag(cmd *cobra.Command) {
+	cmd.Flags().VarP(f, "output", "o", "how to show the result")
+	MustComplete(cmd, "output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// Print writes a view as YAML or JSON.
+func (f *Format) Print(out io.Writer, view any) error {
+	if *f == FormatYAML {
+		raw, err := yaml.Marshal(view)
+		if err != nil {
+			return fmt.Errorf("encode as YAML: %w", err)
+		}
+		_, err = out.Write(raw)
+		return err
+	}
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(view)
+}
+
+// PrintNext writes one view of a stream. JSON is on one line, YAML is a document of its
+// own.
+func (f *Format) PrintNext(out io.Writer, view any) error {
+	if *f == FormatYAML {
+		if _, err := fmt.Fprintln(out, "---"); err != nil {
+			return err
+		}
+		return f.Print(out, view)
+	}
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(view)
+}
+
+// Table writes rows in aligned columns, without trailing blanks.
+func Table(out io.Writer, rows [][]string) error {
+	const gap = 3
+	var widths []int
+	for _, row := range rows {
+		for column, cell := range row {
+			if column == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[column] = max(widths[column], utf8.RuneCountInString(Printable(cell)))
+		}
+	}
+	text := &strings.Builder{}
+	for _, row := range rows {
+		line := &strings.Builder{}
+		for column, cell := range row {
+			cell = Printable(cell)
+			fmt.Fprint(line, cell, strings.Repeat(" ", widths[column]+gap-utf8.RuneCountInString(cell)))
+		}
+		fmt.Fprintln(text, strings.TrimRight(line.String(), " "))
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+// Age formats the time since then, as kubectl does.
+func Age(then metav1.Time, now time.Time) string {
+	if then.IsZero() {
+		return "unknown"
+	}
+	return duration.HumanDuration(now.Sub(then.Time))
+}
+
+func OrNone(text string) string {
+	if text == "" {
+		return "<none>"
+	}
+	return text
+}
+
+func OrDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}

@@ -1,0 +1,119 @@
+package why
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/slipway-dev/slipway/internal/cli/command"
+	"github.com/slipway-dev/slipway/internal/health"
+	"github.com/slipway-dev/slipway/internal/text"
+)
+
+// maxWhyObjects bounds how many objects below the named one why reads.
+const maxWhyObjects = 500
+
+// loadAny reads an object of any kind with all that is below it, and the warnings of its namespace.
+func (o *whyOptions) loadAny(ctx context.Context, argument string) (*command.Clients, *findings, error) {
+	clients, err := o.AnyClients()
+	if err != nil {
+		return nil, nil, err
+	}
+	object, kind, other, err := o.getMeant(ctx, clients, argument)
+	if err != nil {
+		return nil, nil, err
+	}
+	if isStandard(kind) {
+		f, err := loadStandard(ctx, clients, object, kind)
+		return clients.Clients, f, err
+	}
+	family, err := loadFamily(ctx, clients, object, kind, maxWhyObjects)
+	if err != nil {
+		return nil, nil, err
+	}
+	f := &findings{any: family, other: other, unreadable: family.unreadable}
+	if family.left > 0 {
+		family.unanswered = append(family.unanswered, text.Count(int64(family.left), "more object")+" below it")
+	}
+	// Events of an object without a namespace are in the namespace default.
+	at := *clients.Clients
+	if at.Namespace = object.GetNamespace(); at.Namespace == "" {
+		at.Namespace = corev1.NamespaceDefault
+	}
+	return &at, f, f.read([]step{eventsStep(ctx, &at, f)})
+}
+
+// explainAny builds the tree of causes of an object of any kind.
+func explainAny(f *findings) whyView {
+	asked := f.any.asked
+	v := verdictOfRelative(asked, f.now)
+	root := node{Object: f.ref(), State: v.State, Reason: v.Reason, Message: v.Message}
+	if root.State == health.Healthy && root.Message == "" {
+		root.Message = v.Field[1:] + " is " + v.Value
+	}
+	if pod := asPod(asked); pod != nil {
+		root = podRoot(f, root, pod)
+	} else {
+		root.Causes = causesBelow(f, asked)
+	}
+	if root.State != health.Healthy && root.Events == nil {
+		root.Events = without(warnings(f, asked.uid), root.Message)
+	}
+	return whyView{node: root, Name: asked.name, Namespace: asked.namespace, Unreadable: f.unreadable, Unanswered: f.any.unanswered}
+}
+
+// podRoot explains a pod that was named itself, with its events and its log.
+func podRoot(f *findings, root node, pod *corev1.Pod) node {
+	if root.State == health.Healthy {
+		return root
+	}
+	for _, n := range podNodesOf(f, []corev1.Pod{*pod}) {
+		n.Object = root.Object
+		return n
+	}
+	return root
+}
+
+// causesBelow lists what is wrong below an object: what has failed or is not ready, and what has such below it.
+func causesBelow(f *findings, parent *relative) []node {
+	var nodes []node
+	var pods []corev1.Pod
+	for _, child := range parent.children {
+		if pod := asPod(child); pod != nil && pod.Status.Phase != corev1.PodSucceeded {
+			pods = append(pods, *pod)
+			continue
+		}
+		v := verdictOfRelative(child, f.now)
+		causes := causesBelow(f, child)
+		if !isCause(v) && len(causes) == 0 {
+			continue
+		}
+		n := node{Object: command.ObjectRef(child.kind.Kind, child.name), State: v.State, Reason: v.Reason, Message: v.Message, Causes: causes}
+		switch {
+		case v.State == health.Healthy:
+			n.Message = "says that it is healthy, and what is below it is not"
+		case isCause(v):
+			n.Events = without(warnings(f, child.uid), v.Message)
+		}
+		nodes = append(nodes, n)
+	}
+	return append(nodes, podNodesOf(f, pods)...)
+}
+
+// isCause reports whether a verdict may be why something above does not do its work. Nobody knows that of what is Unknown.
+func isCause(v health.Verdict) bool {
+	return v.State == health.Failed || v.State == health.Progressing || v.Reason == health.ReasonDeletionStuck
+}
+
+// asPod decodes a pod. It returns nil for another kind.
+func asPod(r *relative) *corev1.Pod {
+	if r.object == nil || r.kind.Kind != "Pod" || r.kind.Group != "" {
+		return nil
+	}
+	pod := &corev1.Pod{}
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(r.object.Object, pod) != nil {
+		return nil
+	}
+	return pod
+}
