@@ -90,9 +90,9 @@ func (p *Program) Get(ctx context.Context, clients *AnyClients, argument string)
 	if ours == nil {
 		return p.getAsKubectl(clients, argument)
 	}
-	object, err := clients.Read(ctx, ours.info(), clients.Namespace, name)
+	object, err := clients.Read(ctx, ours.Info(), clients.Namespace, name)
 	if !apierrors.IsNotFound(err) {
-		return object, ours.info(), clients.NotGot(err, ours, name)
+		return object, ours.Info(), clients.NotGot(err, ours, name)
 	}
 	if word, _, _ := strings.Cut(argument, "/"); strings.EqualFold(word, ShortGateway) {
 		if gateway, err := clients.GatewayNamed(ctx, name); err == nil {
@@ -258,7 +258,7 @@ func ObjectRef(kind, name string) string { return Printable(strings.ToLower(kind
 // Mapping finds a kind by any of its names: that of Slipway, or else the one that kubectl would take.
 func (c *AnyClients) Mapping(argument string) (*meta.RESTMapping, error) {
 	if ours := ourKindNamed(argument); ours != nil {
-		if mapping, err := c.Mapper.RESTMapping(schema.GroupKind{Group: ours.info().Group, Kind: ours.kind}); err == nil {
+		if mapping, err := c.Mapper.RESTMapping(schema.GroupKind{Group: ours.Info().Group, Kind: ours.kind}); err == nil {
 			return mapping, nil
 		}
 	}

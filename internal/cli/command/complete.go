@@ -17,7 +17,7 @@ func (p *Program) CompleteOf(kind *OurKind) cobra.CompletionFunc {
 		if len(args) > 0 || found && !kind.isNamed(word) {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return p.offerNames(cmd.Context(), kind.info(), prefixOf(typed), typed)
+		return p.offerNames(cmd.Context(), kind.Info(), prefixOf(typed), typed)
 	}
 }
 
@@ -36,7 +36,7 @@ func (p *Program) CompleteObjects(bare bool) cobra.CompletionFunc {
 			directive |= cobra.ShellCompDirectiveNoSpace // A name follows.
 		}
 		if bare {
-			names, _ := p.offerNames(cmd.Context(), WebAppKind.info(), "", typed)
+			names, _ := p.offerNames(cmd.Context(), WebAppKind.Info(), "", typed)
 			offers = append(names, offers...)
 		}
 		return offers, directive | cobra.ShellCompDirectiveKeepOrder
@@ -94,7 +94,7 @@ func (p *Program) offerKinds(typed, end string) ([]string, cobra.ShellCompDirect
 // offerNamesOf offers the names of the objects of the kind that a word names.
 func (p *Program) offerNamesOf(ctx context.Context, word, prefix, typed string) ([]string, cobra.ShellCompDirective) {
 	if ours := ourKindNamed(word); ours != nil {
-		return p.offerNames(ctx, ours.info(), prefix, typed)
+		return p.offerNames(ctx, ours.Info(), prefix, typed)
 	}
 	clients, err := p.AnyClients()
 	if err != nil {

@@ -52,8 +52,8 @@ func (k *OurKind) isNamed(word string) bool {
 	return name == k.Singular() || name == k.Plural() || slices.Contains(k.Shorts, word)
 }
 
-// info is the kind as the API server offers it.
-func (k *OurKind) info() KindInfo {
+// Info is the kind as the API server offers it.
+func (k *OurKind) Info() KindInfo {
 	return KindInfo{slipwayv1alpha1.SchemeGroupVersion.WithResource(k.Plural()), k.kind, k.namespaced}
 }
 

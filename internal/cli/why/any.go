@@ -14,53 +14,50 @@ import (
 // maxWhyObjects bounds how many objects below the named one why reads.
 const maxWhyObjects = 500
 
+// anyFindings are the findings of an object of a kind that is not known, with what is below it.
+type anyFindings struct {
+	findings
+	*family
+}
+
 // loadAny reads an object of any kind with all that is below it, and the warnings of its namespace.
-func (o *whyOptions) loadAny(ctx context.Context, argument string) (*command.Clients, *findings, error) {
-	clients, err := o.AnyClients()
+func loadAny(ctx context.Context, clients *command.AnyClients, asked named) (explained, error) {
+	family, err := loadFamily(ctx, clients, asked.object, asked.kind, maxWhyObjects)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	object, kind, other, err := o.getMeant(ctx, clients, argument)
-	if err != nil {
-		return nil, nil, err
-	}
-	if isStandard(kind) {
-		f, err := loadStandard(ctx, clients, object, kind)
-		return clients.Clients, f, err
-	}
-	family, err := loadFamily(ctx, clients, object, kind, maxWhyObjects)
-	if err != nil {
-		return nil, nil, err
-	}
-	f := &findings{any: family, other: other, unreadable: family.unreadable}
+	f := &anyFindings{findings: findings{unreadable: family.unreadable, byCauses: true}, family: family}
 	if family.left > 0 {
 		family.unanswered = append(family.unanswered, text.Count(int64(family.left), "more object")+" below it")
 	}
 	// Events of an object without a namespace are in the namespace default.
 	at := *clients.Clients
-	if at.Namespace = object.GetNamespace(); at.Namespace == "" {
+	if at.Namespace = asked.object.GetNamespace(); at.Namespace == "" {
 		at.Namespace = corev1.NamespaceDefault
 	}
-	return &at, f, f.read([]step{eventsStep(ctx, &at, f)})
+	f.clients = &at
+	if err := f.read(family.ref(), []step{eventsStep(ctx, &at, f.facts())}); err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
-// explainAny builds the tree of causes of an object of any kind.
-func explainAny(f *findings) whyView {
-	asked := f.any.asked
+func (f *anyFindings) explain() whyView {
+	asked := f.asked
 	v := verdictOfRelative(asked, f.now)
 	root := node{Object: f.ref(), State: v.State, Reason: v.Reason, Message: v.Message}
 	if root.State == health.Healthy && root.Message == "" {
 		root.Message = v.Field[1:] + " is " + v.Value
 	}
 	if pod := asPod(asked); pod != nil {
-		root = podRoot(f, root, pod)
+		root = podRoot(f.facts(), root, pod)
 	} else {
-		root.Causes = causesBelow(f, asked)
+		root.Causes = causesBelow(f.facts(), asked)
 	}
 	if root.State != health.Healthy && root.Events == nil {
-		root.Events = without(warnings(f, asked.uid), root.Message)
+		root.Events = without(warnings(f.facts(), asked.uid), root.Message)
 	}
-	return whyView{node: root, Name: asked.name, Namespace: asked.namespace, Unreadable: f.unreadable, Unanswered: f.any.unanswered}
+	return whyView{node: root, Name: asked.name, Namespace: asked.namespace, Unreadable: f.findings.unreadable, Unanswered: f.unanswered}
 }
 
 // podRoot explains a pod that was named itself, with its events and its log.

@@ -29,7 +29,7 @@ func failedJob(name, owner string) (batchv1.Job, corev1.Pod) {
 }
 
 func aBackup(conditions ...metav1.Condition) *backupFindings {
-	return &backupFindings{ref: "backup/shop-data", observed: 1, object: &slipwayv1alpha1.Backup{
+	return &backupFindings{findings: findings{now: clitest.Now}, name: "backup/shop-data", observed: 1, object: &slipwayv1alpha1.Backup{
 		ObjectMeta: metav1.ObjectMeta{Name: "shop-data", Namespace: "team-a", UID: "backup-uid", Generation: 1},
 		Status:     slipwayv1alpha1.BackupStatus{Conditions: conditions},
 	}}
@@ -46,24 +46,27 @@ func TestWhyOfBackups(t *testing.T) {
 		},
 	}
 	job, pod := failedJob("shop-data-1-a", "run-uid")
-	tests := map[string]func(*findings){
-		"backup-ready": func(f *findings) { f.backup = aBackup(ready, kept) },
-		"backup-run-failed": func(f *findings) {
-			f.backup = aBackup(failed, kept)
-			f.backup.run, f.backup.jobs, f.pods = run, []batchv1.Job{job}, []corev1.Pod{pod}
+	tests := map[string]func() *backupFindings{
+		"backup-ready": func() *backupFindings { return aBackup(ready, kept) },
+		"backup-run-failed": func() *backupFindings {
+			f := aBackup(failed, kept)
+			f.run, f.jobs, f.pods = run, []batchv1.Job{job}, []corev1.Pod{pod}
 			f.logs = map[logTarget]logTail{{pod: pod.Name, container: "snapshot"}: {Lines: []string{`{"level":"ERROR","msg":"failed","kind":"Unreachable"}`}}}
+			return f
 		},
-		"backup-retention": func(f *findings) {
-			f.backup = aBackup(ready, clitest.Condition(slipwayv1alpha1.ConditionRetentionApplied, false, slipwayv1alpha1.ReasonMassDeletion, "20 copies would be removed at once"))
+		"backup-retention": func() *backupFindings {
+			f := aBackup(ready, clitest.Condition(slipwayv1alpha1.ConditionRetentionApplied, false, slipwayv1alpha1.ReasonMassDeletion, "20 copies would be removed at once"))
+			return f
 		},
-		"backup-running": func(f *findings) {
-			f.backup = aBackup(ready, kept)
-			f.backup.run = &slipwayv1alpha1.BackupRun{Status: slipwayv1alpha1.BackupRunStatus{Phase: slipwayv1alpha1.BackupRunning}}
+		"backup-running": func() *backupFindings {
+			f := aBackup(ready, kept)
+			f.run = &slipwayv1alpha1.BackupRun{Status: slipwayv1alpha1.BackupRunStatus{Phase: slipwayv1alpha1.BackupRunning}}
+			return f
 		},
-		"restore-failed": func(f *findings) {
+		"restore-failed": func() *backupFindings {
 			message := "the target holds something"
 			restoreJob, restorePod := failedJob("again-1", "restore-uid")
-			f.backup = &backupFindings{ref: "restore/again", observed: 1, jobs: []batchv1.Job{restoreJob}, object: &slipwayv1alpha1.Restore{
+			f := &backupFindings{findings: findings{now: clitest.Now}, name: "restore/again", observed: 1, jobs: []batchv1.Job{restoreJob}, object: &slipwayv1alpha1.Restore{
 				ObjectMeta: metav1.ObjectMeta{Name: "again", Namespace: "team-a", UID: "restore-uid", Generation: 1},
 				Status: slipwayv1alpha1.RestoreStatus{Conditions: []metav1.Condition{
 					clitest.Condition(slipwayv1alpha1.ConditionReady, false, slipwayv1alpha1.ReasonTargetNotEmpty, message),
@@ -71,22 +74,23 @@ func TestWhyOfBackups(t *testing.T) {
 				}},
 			}}
 			f.pods = []corev1.Pod{restorePod}
+			return f
 		},
-		"backuprun-completed-at-the-second-attempt": func(f *findings) {
-			f.backup = &backupFindings{ref: "backuprun/shop-data-1", observed: 1, jobs: []batchv1.Job{job}, object: &slipwayv1alpha1.BackupRun{
+		"backuprun-completed-at-the-second-attempt": func() *backupFindings {
+			f := &backupFindings{findings: findings{now: clitest.Now}, name: "backuprun/shop-data-1", observed: 1, jobs: []batchv1.Job{job}, object: &slipwayv1alpha1.BackupRun{
 				ObjectMeta: metav1.ObjectMeta{Name: "shop-data-1", UID: "run-uid", Generation: 1},
 				Status: slipwayv1alpha1.BackupRunStatus{Conditions: []metav1.Condition{
 					clitest.Condition(slipwayv1alpha1.ConditionReady, true, slipwayv1alpha1.ReasonVerified, "every copy was read back"),
 				}},
 			}}
 			f.pods = []corev1.Pod{pod}
+			return f
 		},
 	}
-	for name, change := range tests {
+	for name, newFindings := range tests {
 		t.Run(name, func(t *testing.T) {
-			f := &findings{now: clitest.Now}
-			change(f)
-			clitest.Golden(t, "why/"+name+".txt", func(out *bytes.Buffer) error { return printWhy(out, explain(f)) })
+			f := newFindings()
+			clitest.Golden(t, "why/"+name+".txt", func(out *bytes.Buffer) error { return printWhy(out, f.explain()) })
 		})
 	}
 }

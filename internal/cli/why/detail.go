@@ -34,7 +34,7 @@ type logView struct {
 }
 
 // logTargets lists the logs that the tree shows.
-func logTargets(f *findings) []logTarget {
+func logTargets(f explained) []logTarget {
 	var targets []logTarget
 	var walk func(nodes []node)
 	walk = func(nodes []node) {
@@ -45,7 +45,7 @@ func logTargets(f *findings) []logTarget {
 			walk(n.Causes)
 		}
 	}
-	walk([]node{explain(f).node})
+	walk([]node{f.explain().node})
 	return targets
 }
 
@@ -140,12 +140,12 @@ func warnings(f *findings, object types.UID) []eventLine {
 // ownWarnings lists the operator's warnings since the owner became not ready, except the
 // first line of the tree. The operator writes an event for each change, so older events
 // describe earlier problems.
-func ownWarnings(f *findings, message string) []eventLine {
+func ownWarnings(f *findings, owner command.Declared, message string) []eventLine {
 	since := metav1.Time{}
-	if ready := meta.FindStatusCondition(f.owner().GetConditions(), slipwayv1alpha1.ConditionReady); ready != nil {
+	if ready := meta.FindStatusCondition(owner.GetConditions(), slipwayv1alpha1.ConditionReady); ready != nil {
 		since = ready.LastTransitionTime
 	}
-	return slices.DeleteFunc(without(warnings(f, f.owner().GetUID()), message), func(line eventLine) bool { return line.Last.Before(&since) })
+	return slices.DeleteFunc(without(warnings(f, owner.GetUID()), message), func(line eventLine) bool { return line.Last.Before(&since) })
 }
 
 // lastSeen supports both forms in which events count repetitions.

@@ -11,7 +11,6 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/cli/command"
-	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
 	"github.com/slipway-dev/slipway/internal/health"
 )
 
@@ -51,46 +50,24 @@ type whyView struct {
 	Unanswered []string `json:"unanswered,omitempty"`
 }
 
-// explain builds the tree: each object with a problem, below the object that it belongs to.
-func explain(f *findings) whyView {
-	switch {
-	case f.standard != nil && f.standard.gateway != nil:
-		return explainStandardGateway(f)
-	case f.standard != nil:
-		return explainRoute(f)
-	case f.any != nil:
-		return explainAny(f)
-	}
-	v := f.verdict()
-	root := node{Object: f.ref(), State: v.State, Reason: v.Reason, Message: v.Message}
-	switch {
-	case f.backup != nil:
-		root.Causes = keptNodes(f)
-	case f.gateway != nil:
-		root.Causes = slices.Concat(routeNodes(f), configNodes(f), exposureNodes(f), serviceNodes(f), behindNodes(f), deploymentNodes(f))
-	default:
-		root.Causes = slices.Concat(configNodes(f), serviceNodes(f), deploymentNodes(f), claimNodes(f))
-	}
-	if root.State == health.Healthy && f.backup == nil && anyFailed(root.Causes) {
+// asFound is the root of an object of Slipway, doubted where what was found says otherwise.
+func asFound(root node) node {
+	if root.State == health.Healthy && anyFailed(root.Causes) {
 		// The operator has not seen the change yet, or does not run.
 		root.State, root.Reason, root.Message = health.Failed, "NotAsReported", "its status says that all is well, but it is not"
 	}
+	return root
+}
+
+// ownRoot is the root of an object of Slipway with what the operator says besides.
+func ownRoot(f *findings, owner command.Declared, root node) node {
 	if root.Reason == health.ReasonNotObserved {
 		root.Message += "; if that lasts, see whether it runs, and whether it is limited to other namespaces"
 	}
 	if root.State != health.Healthy {
-		root.Events = ownWarnings(f, root.Message)
+		root.Events = ownWarnings(f, owner, root.Message)
 	}
-	if f.backup != nil {
-		return whyView{node: root, Name: f.owner().GetName(), Namespace: f.owner().GetNamespace(), Unreadable: f.unreadable}
-	}
-	if f.gateway != nil {
-		return gatewayView(f, root)
-	}
-	return whyView{
-		node: root, Name: f.app.Name, Namespace: f.app.Namespace,
-		Replicas: command.Replicas(f.app), Image: f.app.Status.Image, Unreadable: f.unreadable,
-	}
+	return root
 }
 
 func anyFailed(nodes []node) bool {
@@ -99,16 +76,16 @@ func anyFailed(nodes []node) bool {
 
 // configNodes lists the Secrets and ConfigMaps that the spec refers to and that do not
 // exist. A missing pull secret is not a cause as long as the image can be pulled without
-// it.
-func configNodes(f *findings) []node {
+// it, as the verdict on the object tells.
+func configNodes(config []configFinding, v health.Verdict) []node {
 	var nodes []node
-	for _, c := range f.config {
+	for _, c := range config {
 		n := node{Object: strings.ToLower(c.kind) + "/" + c.name, State: health.Failed}
 		pull := strings.HasPrefix(c.field, "spec.imagePullSecrets")
 		switch {
 		case !c.readable:
 			continue
-		case !c.exists && pull && f.verdict().State == health.Healthy:
+		case !c.exists && pull && v.State == health.Healthy:
 			continue
 		case !c.exists && c.kind == kindSecret:
 			n.Reason, n.Message = slipwayv1alpha1.ReasonSecretNotFound, fmt.Sprintf("does not exist, and %s needs it", c.field)
@@ -124,11 +101,11 @@ func configNodes(f *findings) []node {
 	return nodes
 }
 
-func serviceNodes(f *findings) []node {
-	if f.service == nil || metav1.IsControlledBy(f.service, f.parent()) {
+func serviceNodes(f *findings, owner workloadOwner) []node {
+	if f.service == nil || metav1.IsControlledBy(f.service, owner.object) {
 		return nil // A missing one is created in the same reconcile as the Deployment.
 	}
-	return []node{foreign("service/"+f.service.Name, f.ref())}
+	return []node{foreign("service/"+f.service.Name, owner.ref)}
 }
 
 func foreign(object, owner string) node {
@@ -140,16 +117,16 @@ func foreign(object, owner string) node {
 
 // deploymentNodes returns the Deployment and what is below it, or nothing when all of it is
 // healthy.
-func deploymentNodes(f *findings) []node {
-	object := "deployment/" + f.childName()
+func deploymentNodes(f *findings, owner workloadOwner) []node {
+	object := "deployment/" + owner.child
 	if f.deployment == nil {
 		if slices.Contains(f.unreadable, "the Deployment") {
 			return nil
 		}
 		return []node{{Object: object, State: health.Progressing, Reason: "NotFound", Message: "does not exist; the operator makes it when it has what the spec needs"}}
 	}
-	if !metav1.IsControlledBy(f.deployment, f.parent()) {
-		return []node{foreign(object, f.ref())}
+	if !metav1.IsControlledBy(f.deployment, owner.object) {
+		return []node{foreign(object, owner.ref)}
 	}
 	v := health.DeploymentOf(f.deployment, replicaSetsOf(f))
 	causes := slices.Concat(replicaSetNodes(f), podNodes(f, f.deployment.UID))
@@ -262,32 +239,7 @@ func eventsOf(f *findings, uid types.UID) []corev1.Event {
 // leavesInTime reports whether a terminating pod is no problem: its grace period is not
 // over, and no new pod waits for its volume.
 func leavesInTime(f *findings, pod *corev1.Pod) bool {
-	return f.now.Before(pod.DeletionTimestamp.Time) && (f.app == nil || f.app.Spec.Storage == nil || health.RolledOut(f.deployment))
-}
-
-func claimNodes(f *findings) []node {
-	object := "persistentvolumeclaim/" + desired.VolumeName(f.app)
-	switch {
-	case f.app.Spec.Storage == nil || slices.Contains(f.unreadable, "the PersistentVolumeClaim"):
-		return nil
-	case f.claim == nil:
-		return []node{{Object: object, State: health.Progressing, Reason: "NotFound", Message: "does not exist yet"}}
-	case f.claim.Labels[slipwayv1alpha1.LabelWebApp] != f.app.Name:
-		// A volume may outlive its WebApp, so it need not have an owner reference. It has
-		// the label.
-		return []node{foreign(object, f.ref())}
-	case f.claim.Status.Phase == corev1.ClaimLost:
-		return []node{{Object: object, State: health.Failed, Reason: "Lost", Message: "its PersistentVolume is gone", Events: warnings(f, f.claim.UID)}}
-	case f.claim.Status.Phase != corev1.ClaimBound:
-		message := "is not bound to a volume"
-		if class := f.claim.Spec.StorageClassName; class != nil && *class != "" {
-			message += fmt.Sprintf(" (storage class %q)", *class)
-		} else {
-			message += " and has no storage class: set spec.storage.storageClassName, or give the cluster a default class"
-		}
-		return []node{{Object: object, State: health.Progressing, Reason: slipwayv1alpha1.ReasonVolumePending, Message: message, Events: warnings(f, f.claim.UID)}}
-	}
-	return nil
+	return f.now.Before(pod.DeletionTimestamp.Time) && (!f.sharesVolume || health.RolledOut(f.deployment))
 }
 
 // shorten removes an object's own name from the beginning of a message that is printed

@@ -38,6 +38,13 @@ type foreignView struct {
 	Unreadable []string `json:"unreadable,omitempty"`
 }
 
+// owning is an object with children to which others may add something.
+type owning interface {
+	explained
+	owner() command.Declared
+	ref() string
+}
+
 // namedChild is a child as it was read, with its name as kind/name.
 type namedChild struct {
 	name   string
@@ -46,7 +53,7 @@ type namedChild struct {
 
 // loadChildren reads the children of an owner. It also returns the names of those that the
 // user may not read.
-func loadChildren(ctx context.Context, c *command.Clients, f *findings) (children []namedChild, unreadable []string, err error) {
+func loadChildren(ctx context.Context, c *command.Clients, f owning) (children []namedChild, unreadable []string, err error) {
 	name := f.owner().GetName()
 	get := metav1.GetOptions{}
 	reads := []struct {
@@ -168,7 +175,7 @@ func isOuter(set *fieldpath.Set, path fieldpath.Path) bool {
 }
 
 // foreignOf lists the fields that others added to the children of an owner.
-func foreignOf(f *findings, children []namedChild, unreadable []string) foreignView {
+func foreignOf(f owning, children []namedChild, unreadable []string) foreignView {
 	view := foreignView{Object: f.ref(), Namespace: f.owner().GetNamespace(), Additions: []addition{}, Unreadable: unreadable}
 	for _, child := range children {
 		view.Additions = append(view.Additions, additions(child)...)
@@ -202,8 +209,8 @@ func printForeign(out io.Writer, view foreignView, now time.Time) error {
 }
 
 // runForeign prints the fields that others added.
-func (o *whyOptions) runForeign(ctx context.Context, clients *command.Clients, found *findings) error {
-	children, unreadable, err := loadChildren(ctx, clients, found)
+func (o *whyOptions) runForeign(ctx context.Context, found owning) error {
+	children, unreadable, err := loadChildren(ctx, found.facts().clients, found)
 	if err != nil {
 		return err
 	}

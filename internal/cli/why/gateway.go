@@ -15,9 +15,11 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
 )
 
-// gatewayFindings are the findings that only an APIGateway has.
+// gatewayFindings are the findings of an APIGateway.
 type gatewayFindings struct {
+	findings
 	object  *slipwayv1alpha1.APIGateway
+	config  []configFinding
 	ingress *networkingv1.Ingress
 	// services are the namespace's Services by name. slices are their EndpointSlices by the
 	// name of the Service. Nil means that the user may not read them.
@@ -53,10 +55,19 @@ func getAPIGateway(ctx context.Context, c *command.Clients, name string) (*slipw
 	return gateway, c.NotGot(err, command.GatewayKind, name)
 }
 
+// loadNamedGateway reads an APIGateway with everything that its tree needs.
+func loadNamedGateway(ctx context.Context, all *command.AnyClients, asked named) (explained, error) {
+	gateway, err := getAPIGateway(ctx, all.Clients, asked.name)
+	if err != nil {
+		return nil, err
+	}
+	return loadGateway(ctx, all.Clients, gateway)
+}
+
 // loadGateway reads everything that the tree of an APIGateway needs.
-func loadGateway(ctx context.Context, c *command.Clients, gateway *slipwayv1alpha1.APIGateway) (*findings, error) {
-	g := &gatewayFindings{object: gateway, backendPods: map[string][]corev1.Pod{}}
-	f := &findings{gateway: g}
+func loadGateway(ctx context.Context, c *command.Clients, gateway *slipwayv1alpha1.APIGateway) (explained, error) {
+	g := &gatewayFindings{findings: findings{clients: c}, object: gateway, backendPods: map[string][]corev1.Pod{}}
+	f := g.facts()
 	steps := append(workloadSteps(ctx, c, f, desired.Name(gateway), desired.Selector(gateway)),
 		step{"the Ingress", func() (err error) {
 			if desired.ExposeType(gateway) == slipwayv1alpha1.ExposeIngress {
@@ -80,10 +91,14 @@ func loadGateway(ctx context.Context, c *command.Clients, gateway *slipwayv1alph
 		}},
 		step{"pods of backends", func() error { return loadBackendPods(ctx, c, g) }},
 		eventsStep(ctx, c, f))
-	if err := f.read(steps); err != nil {
+	if err := f.read(g.ref(), steps); err != nil {
 		return nil, err
 	}
-	return f, loadConfig(ctx, c, f)
+	var err error
+	if g.config, err = loadConfig(ctx, c, f, g.ref(), gatewaySecrets(gateway.Spec)); err != nil {
+		return nil, err
+	}
+	return g, nil
 }
 
 // loadBackendPods reads the pods of Services without a ready endpoint.

@@ -21,7 +21,7 @@ import (
 )
 
 // wellGateway returns the findings of a healthy APIGateway with two routes.
-func wellGateway(changes ...func(*findings)) *findings {
+func wellGateway(changes ...func(*gatewayFindings)) *gatewayFindings {
 	route := func(host, path, service string) slipwayv1alpha1.Route {
 		return slipwayv1alpha1.Route{
 			Host: slipwayv1alpha1.HostName(host), Path: path,
@@ -44,17 +44,16 @@ func wellGateway(changes ...func(*findings)) *findings {
 	}
 	owned := []metav1.OwnerReference{*metav1.NewControllerRef(gateway, slipwayv1alpha1.SchemeGroupVersion.WithKind(gatewaydesired.Kind))}
 	yes := true
-	g := &gatewayFindings{object: gateway, services: map[string]*corev1.Service{}, slices: map[string][]discoveryv1.EndpointSlice{}, backendPods: map[string][]corev1.Pod{}}
+	f := &gatewayFindings{findings: findings{now: clitest.Now, logs: map[logTarget]logTail{}}, object: gateway, services: map[string]*corev1.Service{}, slices: map[string][]discoveryv1.EndpointSlice{}, backendPods: map[string][]corev1.Pod{}}
 	for _, name := range []string{"users", "orders"} {
-		g.services[name] = &corev1.Service{
+		f.services[name] = &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name + "-uid")},
 			Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 8080}}, Selector: map[string]string{"app": name}},
 		}
-		g.slices[name] = []discoveryv1.EndpointSlice{{Endpoints: []discoveryv1.Endpoint{{Conditions: discoveryv1.EndpointConditions{Ready: &yes}}}}}
+		f.slices[name] = []discoveryv1.EndpointSlice{{Endpoints: []discoveryv1.Endpoint{{Conditions: discoveryv1.EndpointConditions{Ready: &yes}}}}}
 	}
-	g.ingress = &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Name: "edge-ingress", UID: "ingress-uid", OwnerReferences: owned}}
-	g.ingress.Status.LoadBalancer.Ingress = []networkingv1.IngressLoadBalancerIngress{{IP: "203.0.113.10"}}
-	f := &findings{gateway: g, now: clitest.Now, logs: map[logTarget]logTail{}}
+	f.ingress = &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Name: "edge-ingress", UID: "ingress-uid", OwnerReferences: owned}}
+	f.ingress.Status.LoadBalancer.Ingress = []networkingv1.IngressLoadBalancerIngress{{IP: "203.0.113.10"}}
 	f.service = &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "edge", UID: "service-uid", OwnerReferences: owned}}
 	f.deployment = &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "edge", UID: "deployment-uid", OwnerReferences: owned},
@@ -69,8 +68,8 @@ func wellGateway(changes ...func(*findings)) *findings {
 }
 
 // gatewayUnready makes an APIGateway degraded for a reason.
-func gatewayUnready(f *findings, reason, message string, notLive ...slipwayv1alpha1.RouteNotLive) {
-	status := &f.gateway.object.Status
+func gatewayUnready(f *gatewayFindings, reason, message string, notLive ...slipwayv1alpha1.RouteNotLive) {
+	status := &f.object.Status
 	status.Conditions = []metav1.Condition{
 		clitest.Condition("Ready", false, reason, message), clitest.Condition("Degraded", true, reason, message),
 		clitest.Condition("Programmed", true, "Programmed", "every ready replica serves this generation of the spec"),
@@ -83,53 +82,53 @@ func notLive(name, reason, message string) slipwayv1alpha1.RouteNotLive {
 	return slipwayv1alpha1.RouteNotLive{Name: name, Reason: reason, Message: message, Replicas: "0/2"}
 }
 
-func whyGatewayCases() map[string]*findings {
+func whyGatewayCases() map[string]*gatewayFindings {
 	const orders = "api.example.com/orders/"
-	noEndpoints := func(f *findings) {
+	noEndpoints := func(f *gatewayFindings) {
 		message := `backendService: no endpoint of Service "orders" is ready`
 		gatewayUnready(f, "RoutesNotLive", `route "`+orders+`": `+message, notLive(orders, "NoEndpoints", message))
-		f.gateway.slices["orders"] = nil
+		f.slices["orders"] = nil
 	}
-	return map[string]*findings{
+	return map[string]*gatewayFindings{
 		"well": wellGateway(),
-		"no-endpoints": wellGateway(noEndpoints, func(f *findings) {
-			f.gateway.backendPods["orders"] = []corev1.Pod{pod("orders-x", "orders-1", clitest.Crashing(false)), pod("orders-y", "orders-1", clitest.Crashing(false))}
+		"no-endpoints": wellGateway(noEndpoints, func(f *gatewayFindings) {
+			f.backendPods["orders"] = []corev1.Pod{pod("orders-x", "orders-1", clitest.Crashing(false)), pod("orders-y", "orders-1", clitest.Crashing(false))}
 			f.logs[logTarget{"orders-x", "app", true}] = logTail{Lines: []string{"cannot reach the database"}}
 			f.events = []corev1.Event{warning("orders-x-uid", "BackOff", "Back-off restarting failed container app", 40*time.Second, 12)}
 		}),
-		"no-pods": wellGateway(noEndpoints, func(f *findings) { f.gateway.backendPods["orders"] = nil }),
-		"no-service": wellGateway(func(f *findings) {
+		"no-pods": wellGateway(noEndpoints, func(f *gatewayFindings) { f.backendPods["orders"] = nil }),
+		"no-service": wellGateway(func(f *gatewayFindings) {
 			message := `backendService.name: there is no Service "orders"`
 			gatewayUnready(f, "RoutesNotLive", `route "`+orders+`": `+message, notLive(orders, "BackendNotFound", message))
-			delete(f.gateway.services, "orders")
+			delete(f.services, "orders")
 		}),
-		"port": wellGateway(func(f *findings) { f.gateway.services["orders"].Spec.Ports[0].Port = 9090 }),
-		"behind": wellGateway(func(f *findings) {
+		"port": wellGateway(func(f *gatewayFindings) { f.services["orders"].Spec.Ports[0].Port = 9090 }),
+		"behind": wellGateway(func(f *gatewayFindings) {
 			gatewayUnready(f, "ReplicaBehind", `pod "edge-b" serves an earlier spec`,
 				notLive("api.example.com/users/", "ReplicaBehind", `pod "edge-b" serves an earlier spec`), notLive(orders, "ReplicaBehind", `pod "edge-b" serves an earlier spec`))
-			f.gateway.object.Status.Conditions[2] = clitest.Condition("Programmed", false, "ReplicaBehind", `pod "edge-b" serves an earlier spec`)
+			f.object.Status.Conditions[2] = clitest.Condition("Programmed", false, "ReplicaBehind", `pod "edge-b" serves an earlier spec`)
 		}),
-		"certificate": wellGateway(func(f *findings) {
+		"certificate": wellGateway(func(f *gatewayFindings) {
 			gatewayUnready(f, "SecretNotFound", `spec.tls[0].secretRef: Secret "tls" does not exist`)
 			f.config = []configFinding{{configUse: configUse{kind: kindSecret, name: "tls", field: "spec.tls[0].secretRef"}, readable: true}}
 		}),
-		"ingress": wellGateway(func(f *findings) {
+		"ingress": wellGateway(func(f *gatewayFindings) {
 			gatewayUnready(f, "NameConflict", `Ingress "edge-ingress" exists and was not made by Slipway: rename or delete one of them`)
-			f.gateway.ingress.OwnerReferences = nil
+			f.ingress.OwnerReferences = nil
 		}),
-		"no-address": wellGateway(noEndpoints, func(f *findings) { f.gateway.ingress.Status = networkingv1.IngressStatus{} }),
-		"parent": wellGateway(func(f *findings) {
+		"no-address": wellGateway(noEndpoints, func(f *gatewayFindings) { f.ingress.Status = networkingv1.IngressStatus{} }),
+		"parent": wellGateway(func(f *gatewayFindings) {
 			gatewayUnready(f, "ParentNotFound", `spec.expose.gateway: there is no Gateway "infra/public"`)
-			f.gateway.ingress = nil
+			f.ingress = nil
 		}),
-		"pods": wellGateway(func(f *findings) {
+		"pods": wellGateway(func(f *gatewayFindings) {
 			gatewayUnready(f, "CrashLoopBackOff", `pod "edge-a" container "app" ended with exit code 1: cannot reach the database`)
 			f.deployment.Status.AvailableReplicas, f.replicaSets = 1, []appsv1.ReplicaSet{set("edge-1", "", 2, 1)}
 			f.replicaSets[0].OwnerReferences = clitest.ControlledBy("Deployment", "edge", "deployment-uid")
 			f.pods[0].Status = clitest.Crashing(false)
 		}),
-		"unreadable": wellGateway(func(f *findings) {
-			f.unreadable, f.gateway.services, f.gateway.slices = []string{"Services", "EndpointSlices"}, nil, nil
+		"unreadable": wellGateway(func(f *gatewayFindings) {
+			f.unreadable, f.services, f.slices = []string{"Services", "EndpointSlices"}, nil, nil
 		}),
 	}
 }
@@ -137,16 +136,16 @@ func whyGatewayCases() map[string]*findings {
 func TestWhyOfAnAPIGateway(t *testing.T) {
 	for name, f := range whyGatewayCases() {
 		t.Run(name, func(t *testing.T) {
-			clitest.Golden(t, "why/gateway-"+name+".txt", func(out *bytes.Buffer) error { return printWhy(out, explain(f)) })
+			clitest.Golden(t, "why/gateway-"+name+".txt", func(out *bytes.Buffer) error { return printWhy(out, f.explain()) })
 			well := name == "well" || name == "unreadable"
-			if got := explain(f).State; (got == health.Healthy) != well {
+			if got := f.explain().State; (got == health.Healthy) != well {
 				t.Errorf("it is %s", got)
 			}
 		})
 	}
 	clitest.Golden(t, "why/gateway-no-endpoints.json", func(out *bytes.Buffer) error {
 		output := command.FormatJSON
-		return output.Print(out, explain(whyGatewayCases()["no-endpoints"]))
+		return output.Print(out, whyGatewayCases()["no-endpoints"].explain())
 	})
 }
 

@@ -14,31 +14,17 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
-	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/cli/command"
-	standarddesired "github.com/slipway-dev/slipway/internal/controller/gateway/desired"
-	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
-	"github.com/slipway-dev/slipway/internal/health"
 )
 
-// findings is everything that why reads. An object that does not exist is nil.
+// findings is what was read of an object, whatever its kind. What does not exist is nil.
 type findings struct {
-	// app is the WebApp. It is nil when the command is about another kind.
-	app *slipwayv1alpha1.WebApp
-	// gateway has the findings that only an APIGateway has.
-	gateway *gatewayFindings
-	// backup has those of a Backup, a BackupRun or a Restore. Then there are no others but pods and events.
-	backup *backupFindings
-	// standard has those of a Gateway or a route of the Gateway API. Then any is that object.
-	standard *standardFindings
+	// clients read what is about the object, in its namespace.
+	clients *command.Clients
 	// other is how to ask for another object that the given name could mean as well. Empty: there is none.
-	other string
-	// any is an object of another kind, with what is below it. Then there are no others but events and logs.
-	any         *family
-	config      []configFinding
+	other       string
 	deployment  *appsv1.Deployment
 	service     *corev1.Service
-	claim       *corev1.PersistentVolumeClaim
 	replicaSets []appsv1.ReplicaSet
 	pods        []corev1.Pod
 	// events are the warning events of the namespace.
@@ -47,7 +33,13 @@ type findings struct {
 	// unreadable lists what the user may not read.
 	unreadable []string
 	now        time.Time
+	// sharesVolume tells that a new pod waits until those before it have left the volume.
+	sharesVolume bool
+	// byCauses tells that the object is not well when something below it has failed, whatever it says of itself.
+	byCauses bool
 }
+
+func (f *findings) facts() *findings { return f }
 
 // configFinding is one use of a Secret or ConfigMap that must exist.
 type configFinding struct {
@@ -66,64 +58,11 @@ type logTail struct {
 	Error string `json:"error,omitempty"`
 }
 
-// owner is the object that owns the children.
-func (f *findings) owner() command.Declared {
-	if f.backup != nil {
-		return f.backup.object
-	}
-	if f.gateway != nil {
-		return f.gateway.object
-	}
-	return f.app
-}
-
-// parent is the owner of the Deployment and the Service.
-func (f *findings) parent() metav1.Object {
-	if f.standard != nil {
-		return f.standard.gateway
-	}
-	return f.owner()
-}
-
-// childName is the name of the Deployment and the Service.
-func (f *findings) childName() string {
-	if f.standard != nil {
-		return standarddesired.Name(f.standard.gateway)
-	}
-	return f.owner().GetName()
-}
-
-// ref formats the name of the owner.
-func (f *findings) ref() string {
-	if f.any != nil {
-		return command.ObjectRef(f.any.asked.kind.Kind, f.any.asked.name)
-	}
-	if f.backup != nil {
-		return f.backup.ref
-	}
-	if f.gateway != nil {
-		return gatewayRef(f.gateway.object.Name)
-	}
-	return command.WebAppRef(f.app.Name)
-}
-
-// verdict is the verdict of the owner's status about its current spec.
-func (f *findings) verdict() health.Verdict {
-	if f.backup != nil {
-		return f.backup.verdict()
-	}
-	if f.gateway != nil {
-		return command.VerdictOf(f.gateway.object, f.ref(), f.gateway.object.Status.ObservedGeneration, f.gateway.object.Generation)
-	}
-	return command.Verdict(f.app, f.app.Generation)
-}
-
-// uses lists the Secrets and ConfigMaps that the spec requires.
-func (f *findings) uses() []configUse {
-	if f.gateway != nil {
-		return gatewaySecrets(f.gateway.object.Spec)
-	}
-	return configUses(f.app.Spec)
+// workloadOwner is who owns a Deployment and a Service.
+type workloadOwner struct {
+	object metav1.Object
+	// ref is its kind/name, and child the name of the Deployment and the Service.
+	ref, child string
 }
 
 // step reads one part of the findings.
@@ -132,29 +71,13 @@ type step struct {
 	read func() error
 }
 
-// loadWebApp reads everything that the tree of a WebApp needs. What the user may not read is
-// listed and left out, because the rest is still useful.
-func loadWebApp(ctx context.Context, c *command.Clients, app *slipwayv1alpha1.WebApp) (*findings, error) {
-	f := &findings{app: app}
-	steps := append(workloadSteps(ctx, c, f, desired.Name(app), desired.Selector(app)), step{"the PersistentVolumeClaim", func() (err error) {
-		if app.Spec.Storage != nil {
-			f.claim, err = orNil(c.Kube.CoreV1().PersistentVolumeClaims(c.Namespace).Get(ctx, desired.VolumeName(app), metav1.GetOptions{}))
-		}
-		return err
-	}}, eventsStep(ctx, c, f))
-	if err := f.read(steps); err != nil {
-		return nil, err
-	}
-	return f, loadConfig(ctx, c, f)
-}
-
-// read runs the steps. It remembers what the user may not read.
-func (f *findings) read(steps []step) error {
+// read runs the steps that read what is about an object. It remembers what the user may not read.
+func (f *findings) read(ref string, steps []step) error {
 	for _, step := range steps {
 		if err := step.read(); apierrors.IsForbidden(err) {
 			f.unreadable = append(f.unreadable, step.what)
 		} else if err != nil {
-			return fmt.Errorf("read %s of %s: %w", step.what, f.ref(), err)
+			return fmt.Errorf("read %s of %s: %w", step.what, ref, err)
 		}
 	}
 	return nil
@@ -202,10 +125,11 @@ func eventsStep(ctx context.Context, c *command.Clients, f *findings) step {
 	}}
 }
 
-// loadConfig checks which of the required Secrets and ConfigMaps exist and have the keys
+// loadConfig checks which Secrets and ConfigMaps that an object requires exist and have the keys
 // that are used. It keeps only the names of the keys, not the content.
-func loadConfig(ctx context.Context, c *command.Clients, f *findings) error {
-	for _, use := range f.uses() {
+func loadConfig(ctx context.Context, c *command.Clients, f *findings, ref string, uses []configUse) ([]configFinding, error) {
+	var config []configFinding
+	for _, use := range uses {
 		finding := configFinding{configUse: use, exists: true, readable: true}
 		keys := map[string]bool{}
 		var err error
@@ -228,7 +152,7 @@ func loadConfig(ctx context.Context, c *command.Clients, f *findings) error {
 			finding.readable = false
 			f.unreadable = append(f.unreadable, fmt.Sprintf("%s %q", use.kind, use.name))
 		case err != nil:
-			return fmt.Errorf("read %s %q of %s: %w", use.kind, use.name, f.ref(), err)
+			return nil, fmt.Errorf("read %s %q of %s: %w", use.kind, use.name, ref, err)
 		default:
 			for _, key := range use.keys {
 				if !keys[key] {
@@ -236,9 +160,9 @@ func loadConfig(ctx context.Context, c *command.Clients, f *findings) error {
 				}
 			}
 		}
-		f.config = append(f.config, finding)
+		config = append(config, finding)
 	}
-	return nil
+	return config, nil
 }
 
 func addKeys[V any](keys map[string]bool, data map[string]V) {

@@ -10,22 +10,36 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/cli/command"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
 	"github.com/slipway-dev/slipway/internal/health"
 )
 
-// gatewayView is what why shows of an APIGateway.
-func gatewayView(f *findings, root node) whyView {
-	status := f.gateway.object.Status
+func (f *gatewayFindings) owner() command.Declared { return f.object }
+
+func (f *gatewayFindings) ref() string { return gatewayRef(f.object.Name) }
+
+func (f *gatewayFindings) verdict() health.Verdict {
+	return command.VerdictOf(f.object, f.ref(), f.object.Status.ObservedGeneration, f.object.Generation)
+}
+
+func (f *gatewayFindings) explain() whyView {
+	v := f.verdict()
+	owner := workloadOwner{f.object, f.ref(), f.object.Name}
+	root := ownRoot(f.facts(), f.object, asFound(node{
+		Object: f.ref(), State: v.State, Reason: v.Reason, Message: v.Message,
+		Causes: slices.Concat(routeNodes(f), configNodes(f.config, v), exposureNodes(f), serviceNodes(f.facts(), owner), behindNodes(f), deploymentNodes(f.facts(), owner)),
+	}))
+	status := f.object.Status
 	view := whyView{
-		node: root, Name: f.gateway.object.Name, Namespace: f.gateway.object.Namespace, Unreadable: f.unreadable,
+		node: root, Name: f.object.Name, Namespace: f.object.Namespace, Unreadable: f.unreadable,
 		Replicas: status.Summary.Replicas, Routes: status.Summary.Routes, Address: status.Summary.Address,
 	}
 	if view.Replicas == "" {
-		view.Replicas = fmt.Sprintf("%d/%d", status.ReadyReplicas, desired.MinReplicas(f.gateway.object))
+		view.Replicas = fmt.Sprintf("%d/%d", status.ReadyReplicas, desired.MinReplicas(f.object))
 	}
 	if view.Routes == "" {
-		view.Routes = fmt.Sprintf("%d/%d", status.Routes.Live, len(f.gateway.object.Spec.Routes))
+		view.Routes = fmt.Sprintf("%d/%d", status.Routes.Live, len(f.object.Spec.Routes))
 	}
 	return view
 }
@@ -33,14 +47,14 @@ func gatewayView(f *findings, root node) whyView {
 // routeNodes lists two kinds of routes: those that are not live according to the status,
 // and those whose Service has no ready endpoint, whatever the status says. Below each route
 // is its Service, and below that are the pods.
-func routeNodes(f *findings) []node {
+func routeNodes(f *gatewayFindings) []node {
 	told := map[string]slipwayv1alpha1.RouteNotLive{}
-	for _, route := range f.gateway.object.Status.Routes.NotLive {
+	for _, route := range f.object.Status.Routes.NotLive {
 		told[route.Name] = route
 	}
 	var nodes []node
 	said := map[string]int{}
-	for _, route := range f.gateway.object.Spec.Routes {
+	for _, route := range f.object.Spec.Routes {
 		name := routeName(route)
 		n := node{Object: "route/" + name, State: health.Failed, Causes: backendNodes(f, route)}
 		notLive, isTold := told[name]
@@ -64,7 +78,7 @@ func routeNodes(f *findings) []node {
 		nodes = append(nodes, n)
 	}
 	// Routes that status names differently, because two routes have the same name.
-	for _, notLive := range f.gateway.object.Status.Routes.NotLive {
+	for _, notLive := range f.object.Status.Routes.NotLive {
 		if left, ok := told[notLive.Name]; ok {
 			nodes = append(nodes, node{Object: "route/" + left.Name, State: health.Failed, Reason: left.Reason, Message: left.Message})
 		}
@@ -85,7 +99,7 @@ func routeName(route slipwayv1alpha1.Route) string {
 }
 
 // backendNodes lists the Services of a route that cannot serve it.
-func backendNodes(f *findings, route slipwayv1alpha1.Route) []node {
+func backendNodes(f *gatewayFindings, route slipwayv1alpha1.Route) []node {
 	var nodes []node
 	for _, backend := range backendsOf(route) {
 		if n, ok := backendNode(f, string(backend.Name), backend.Port); ok {
@@ -95,42 +109,40 @@ func backendNodes(f *findings, route slipwayv1alpha1.Route) []node {
 	return nodes
 }
 
-func backendNode(f *findings, name string, port int32) (node, bool) {
-	g := f.gateway
-	if g.services == nil {
+func backendNode(f *gatewayFindings, name string, port int32) (node, bool) {
+	if f.services == nil {
 		return node{}, false
 	}
-	pods, looked := g.backendPods[name]
-	found := serviceFinding{service: g.services[name], slices: g.slices[name], slicesRead: g.slices != nil, pods: pods, podsRead: looked}
+	pods, looked := f.backendPods[name]
+	found := serviceFinding{service: f.services[name], slices: f.slices[name], slicesRead: f.slices != nil, pods: pods, podsRead: looked}
 	n := node{Object: "service/" + name, State: health.Failed}
 	if n.Reason, n.Message = found.lack(port, false); n.Reason == "" {
 		return node{}, false
 	}
 	if n.Reason == slipwayv1alpha1.ReasonNoEndpoints {
-		n.Causes = podNodesOf(f, pods)
-		n.Events = warnings(f, found.service.UID)
+		n.Causes = podNodesOf(f.facts(), pods)
+		n.Events = warnings(f.facts(), found.service.UID)
 	}
 	return n, true
 }
 
 // exposureNodes lists what prevents access to the gateway from outside.
-func exposureNodes(f *findings) []node {
-	g := f.gateway
+func exposureNodes(f *gatewayFindings) []node {
 	healthy := f.verdict().State == health.Healthy
-	if g.ingress != nil && !metav1.IsControlledBy(g.ingress, g.object) {
-		return []node{foreign("ingress/"+g.ingress.Name, f.ref())}
+	if f.ingress != nil && !metav1.IsControlledBy(f.ingress, f.object) {
+		return []node{foreign("ingress/"+f.ingress.Name, f.ref())}
 	}
-	degraded := meta.FindStatusCondition(g.object.Status.Conditions, slipwayv1alpha1.ConditionDegraded)
+	degraded := meta.FindStatusCondition(f.object.Status.Conditions, slipwayv1alpha1.ConditionDegraded)
 	if degraded != nil && degraded.Status == metav1.ConditionTrue {
 		switch degraded.Reason {
 		case slipwayv1alpha1.ReasonKindNotFound, slipwayv1alpha1.ReasonParentNotFound, slipwayv1alpha1.ReasonParentRefused:
-			return []node{{Object: "httproute/" + desired.Name(g.object), State: health.Failed, Reason: degraded.Reason, Message: degraded.Message}}
+			return []node{{Object: "httproute/" + desired.Name(f.object), State: health.Failed, Reason: degraded.Reason, Message: degraded.Message}}
 		}
 	}
-	if g.ingress != nil && !healthy && len(g.ingress.Status.LoadBalancer.Ingress) == 0 {
+	if f.ingress != nil && !healthy && len(f.ingress.Status.LoadBalancer.Ingress) == 0 {
 		return []node{{
-			Object: "ingress/" + g.ingress.Name, State: health.Progressing, Reason: "NoAddress",
-			Message: "no controller has given it an address (spec.expose.ingressClassName)", Events: warnings(f, g.ingress.UID),
+			Object: "ingress/" + f.ingress.Name, State: health.Progressing, Reason: "NoAddress",
+			Message: "no controller has given it an address (spec.expose.ingressClassName)", Events: warnings(f.facts(), f.ingress.UID),
 		}}
 	}
 	return nil
@@ -141,8 +153,8 @@ var podOf = regexp.MustCompile(`^pod "([^"]+)"`)
 
 // behindNodes returns the replica that does not serve the current spec, according to the
 // status. Only the operator asks the pods.
-func behindNodes(f *findings) []node {
-	programmed := meta.FindStatusCondition(f.gateway.object.Status.Conditions, slipwayv1alpha1.ConditionProgrammed)
+func behindNodes(f *gatewayFindings) []node {
+	programmed := meta.FindStatusCondition(f.object.Status.Conditions, slipwayv1alpha1.ConditionProgrammed)
 	if programmed == nil || programmed.Status != metav1.ConditionFalse {
 		return nil
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,22 +31,43 @@ const (
 // standardRoutes are the kinds of routes.
 var standardRoutes = []string{kindHTTPRoute, kindGRPCRoute, kindTLSRoute, kindTCPRoute, kindUDPRoute}
 
-// standardFindings are the findings of a Gateway or a route of the Gateway API. In its maps an object that
+// standardFindings are what is found alike of a Gateway and a route of the Gateway API. In its maps an object that
 // does not exist is nil, and one that could not be read is missing.
 type standardFindings struct {
-	// gateway is the Gateway that was named. Nil: a route was.
+	findings
+	// namespace is that of the object that was named.
+	namespace string
+	classes   map[string]*gatewayv1.GatewayClass
+	gateways  map[types.NamespacedName]*gatewayv1.Gateway
+	// grants are ReferenceGrants by namespace. One that is missing could not be read.
+	grants map[string][]*gatewayv1.ReferenceGrant
+}
+
+func newStandardFindings(c *command.Clients, namespace string) standardFindings {
+	return standardFindings{
+		findings: findings{clients: c, byCauses: true}, namespace: namespace, classes: map[string]*gatewayv1.GatewayClass{},
+		gateways: map[types.NamespacedName]*gatewayv1.Gateway{}, grants: map[string][]*gatewayv1.ReferenceGrant{},
+	}
+}
+
+// standardGatewayFindings are the findings of a Gateway.
+type standardGatewayFindings struct {
+	standardFindings
 	gateway *gatewayv1.Gateway
-	// route is the route that was named. Nil: a Gateway was.
-	route    *standardRoute
-	classes  map[string]*gatewayv1.GatewayClass
-	gateways map[types.NamespacedName]*gatewayv1.Gateway
+	// family is the Gateway, and where Slipway does not serve it what is below it by owner references.
+	family *family
 	// routes are those that name the Gateway.
 	routes []*standardRoute
 	// parameters are GatewayParameters that are named and do not exist.
 	parameters []missingParameters
-	// grants are ReferenceGrants by namespace. One that is missing could not be read.
-	grants map[string][]*gatewayv1.ReferenceGrant
-	// services are the backends of the route.
+}
+
+// standardRouteFindings are the findings of a route.
+type standardRouteFindings struct {
+	standardFindings
+	asked *relative
+	route *standardRoute
+	// services are its backends.
 	services map[types.NamespacedName]*serviceFinding
 }
 
@@ -86,7 +106,7 @@ type backendUse struct {
 
 // isStandard tells that why explains a kind of the Gateway API by itself.
 func isStandard(kind command.KindInfo) bool {
-	return kind.Group == gatewayv1.GroupName && (kind.Kind == command.KindGateway || slices.Contains(standardRoutes, kind.Kind))
+	return kind.Group == gatewayv1.GroupName && kindOf(kind) != nil
 }
 
 // standardKind returns the kind of the Gateway API that somebody means by a name such as gateway, HTTPRoutes or
@@ -110,8 +130,8 @@ func inStandardGroup(name string) string {
 	return strings.ToLower(command.KindGateway) + "." + gatewayv1.GroupName + "/" + name
 }
 
-// kindOf finds a kind of the Gateway API at the version that the API server prefers. ok is false if the cluster has no such kind.
-func kindOf(c *command.AnyClients, kind string) (info command.KindInfo, ok bool, err error) {
+// servedKind finds a kind of the Gateway API at the version that the API server prefers. ok is false if the cluster has no such kind.
+func servedKind(c *command.AnyClients, kind string) (info command.KindInfo, ok bool, err error) {
 	mapping, err := c.Mapper.RESTMapping(schema.GroupKind{Group: gatewayv1.GroupName, Kind: kind})
 	switch {
 	case meta.IsNoMatchError(err):
@@ -132,7 +152,7 @@ func (o *whyOptions) getMeant(ctx context.Context, clients *command.AnyClients, 
 	if meant == "" || err == nil && isStandard(kind) {
 		return object, kind, "", err
 	}
-	of, served, kindErr := kindOf(clients, meant)
+	of, served, kindErr := servedKind(clients, meant)
 	switch {
 	case kindErr != nil:
 		return object, kind, "", errors.Join(err, kindErr)
@@ -152,28 +172,23 @@ func (o *whyOptions) getMeant(ctx context.Context, clients *command.AnyClients, 
 }
 
 // findShort finds what gw/NAME means: the APIGateway, or else the Gateway of the Gateway API.
-func (o *whyOptions) findShort(ctx context.Context, name string) (*command.Clients, *findings, error) {
-	clients, err := o.AnyClients()
-	if err != nil {
-		return nil, nil, err
-	}
+func findShort(ctx context.Context, clients *command.AnyClients, name string) (explained, error) {
 	gateway, err := clients.Slipway.SlipwayV1alpha1().APIGateways(clients.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, nil, clients.NotGot(err, command.GatewayKind, name)
+		return nil, clients.NotGot(err, command.GatewayKind, name)
 	}
 	other, otherErr := clients.GatewayNamed(ctx, name)
 	switch {
 	case err == nil:
 		found, err := loadGateway(ctx, clients.Clients, gateway)
 		if err == nil && otherErr == nil {
-			found.other = inStandardGroup(name)
+			found.facts().other = inStandardGroup(name)
 		}
-		return clients.Clients, found, err
+		return found, err
 	case otherErr == nil:
-		found, err := loadStandard(ctx, clients, other, command.GatewayInfo)
-		return clients.Clients, found, err
+		return loadStandardGateway(ctx, clients, named{kind: command.GatewayInfo, name: name, object: other})
 	case !apierrors.IsNotFound(otherErr):
-		return nil, nil, fmt.Errorf("get %s in namespace %q: %w", inStandardGroup(name), clients.Namespace, otherErr)
+		return nil, fmt.Errorf("get %s in namespace %q: %w", inStandardGroup(name), clients.Namespace, otherErr)
 	}
-	return nil, nil, clients.NotGot(err, command.GatewayKind, name)
+	return nil, clients.NotGot(err, command.GatewayKind, name)
 }

@@ -12,6 +12,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/slipway-dev/slipway/internal/cli/command"
+	standarddesired "github.com/slipway-dev/slipway/internal/controller/gateway/desired"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 	"github.com/slipway-dev/slipway/internal/health"
 )
@@ -55,29 +56,28 @@ type listenerView struct {
 
 // ours tells whether Slipway serves the Gateway. One whose class was deleted, or may not be read, is ours as long as its
 // Deployment is there.
-func (s *standardFindings) ours(f *findings) bool {
+func (s *standardGatewayFindings) ours() bool {
 	if class := s.classes[string(s.gateway.Spec.GatewayClassName)]; class != nil {
 		return class.Spec.ControllerName == gatewayapi.Controller
 	}
-	return f.deployment != nil && metav1.IsControlledBy(f.deployment, s.gateway)
+	return s.deployment != nil && metav1.IsControlledBy(s.deployment, s.gateway)
 }
 
 // answered tells whether a controller has said something of the Gateway as it is now.
-func (s *standardFindings) answered() bool {
+func (s *standardGatewayFindings) answered() bool {
 	accepted := meta.FindStatusCondition(s.gateway.Status.Conditions, string(gatewayv1.GatewayConditionAccepted))
 	return accepted != nil && accepted.Status != metav1.ConditionUnknown && (accepted.ObservedGeneration == 0 || accepted.ObservedGeneration >= s.gateway.Generation)
 }
 
-// explainStandardGateway builds the tree of causes of a Gateway of the Gateway API.
-func explainStandardGateway(f *findings) whyView {
-	s := f.standard
-	v := verdictOfRelative(f.any.asked, f.now)
-	root := node{Object: f.ref(), State: v.State, Reason: v.Reason, Message: v.Message}
-	own := slices.Concat(classNodes(f), parametersNodes(s), listenerNodes(s))
-	if s.ours(f) && s.answered() {
-		own = slices.Concat(own, addressNodes(f), serviceNodes(f), deploymentNodes(f))
+func (s *standardGatewayFindings) explain() whyView {
+	v := verdictOfRelative(s.family.asked, s.now)
+	root := node{Object: s.family.ref(), State: v.State, Reason: v.Reason, Message: v.Message}
+	own := slices.Concat(classNodes(s), parametersNodes(s), listenerNodes(s))
+	if s.ours() && s.answered() {
+		owner := workloadOwner{s.gateway, s.family.ref(), standarddesired.Name(s.gateway)}
+		own = slices.Concat(own, addressNodes(s), serviceNodes(s.facts(), owner), deploymentNodes(s.facts(), owner))
 	} else {
-		own = slices.Concat(own, causesBelow(f, f.any.asked))
+		own = slices.Concat(own, causesBelow(s.facts(), s.family.asked))
 	}
 	if first := slices.IndexFunc(own, func(n node) bool { return n.State == health.Failed }); !s.answered() && len(own) > 0 && root.State != health.Terminating {
 		cause := own[max(first, 0)]
@@ -88,23 +88,23 @@ func explainStandardGateway(f *findings) whyView {
 		root.State, root.Reason, root.Message = health.Failed, cause.Reason, cause.Object+": "+cause.Message
 	}
 	if root.State != health.Healthy {
-		root.Events = without(warnings(f, s.gateway.UID), root.Message)
+		root.Events = without(warnings(s.facts(), s.gateway.UID), root.Message)
 	}
 	details, served, all, refused := s.details()
 	root.Causes = slices.Concat(own, refused)
 	view := whyView{
-		node: root, Name: s.gateway.Name, Namespace: s.gateway.Namespace, Unreadable: f.unreadable, Unanswered: f.any.unanswered,
+		node: root, Name: s.gateway.Name, Namespace: s.gateway.Namespace, Unreadable: s.unreadable, Unanswered: s.family.unanswered,
 		Routes: fmt.Sprintf("%d/%d", served, all), Gateway: details,
 	}
 	if len(details.Addresses) > 0 {
 		view.Address = details.Addresses[0]
 	}
-	if f.deployment != nil {
+	if s.deployment != nil {
 		asked := int32(1)
-		if f.deployment.Spec.Replicas != nil {
-			asked = *f.deployment.Spec.Replicas
+		if s.deployment.Spec.Replicas != nil {
+			asked = *s.deployment.Spec.Replicas
 		}
-		view.Replicas = fmt.Sprintf("%d/%d", f.deployment.Status.ReadyReplicas, asked)
+		view.Replicas = fmt.Sprintf("%d/%d", s.deployment.Status.ReadyReplicas, asked)
 	} else if root.State == health.Healthy {
 		view.Message = "its controller serves every listener"
 	}
@@ -125,8 +125,7 @@ func firstFailed(nodes []node) *node {
 }
 
 // classNodes returns the class if it is why the Gateway is not served.
-func classNodes(f *findings) []node {
-	s := f.standard
+func classNodes(s *standardGatewayFindings) []node {
 	name := string(s.gateway.Spec.GatewayClassName)
 	class, read := s.classes[name]
 	n := node{Object: command.ObjectRef("gatewayclass", name), State: health.Failed}
@@ -135,7 +134,7 @@ func classNodes(f *findings) []node {
 		accepted = meta.FindStatusCondition(class.Status.Conditions, string(gatewayv1.GatewayClassConditionStatusAccepted))
 	}
 	switch {
-	case read && class == nil && s.ours(f):
+	case read && class == nil && s.ours():
 		n.State, n.Reason = health.Progressing, reasonNotFound
 		n.Message = "does not exist any more; the Gateway is looked after as long as its Deployment is there"
 	case read && class == nil:
@@ -152,7 +151,7 @@ func classNodes(f *findings) []node {
 }
 
 // parametersNodes lists GatewayParameters that do not exist.
-func parametersNodes(s *standardFindings) []node {
+func parametersNodes(s *standardGatewayFindings) []node {
 	var nodes []node
 	for _, missing := range s.parameters {
 		nodes = append(nodes, node{
@@ -164,16 +163,16 @@ func parametersNodes(s *standardFindings) []node {
 }
 
 // addressNodes returns the Service if the Gateway waits for its address.
-func addressNodes(f *findings) []node {
-	programmed := meta.FindStatusCondition(f.standard.gateway.Status.Conditions, string(gatewayv1.GatewayConditionProgrammed))
-	if f.service == nil || programmed == nil || programmed.Status != metav1.ConditionFalse || !metav1.IsControlledBy(f.service, f.standard.gateway) {
+func addressNodes(s *standardGatewayFindings) []node {
+	programmed := meta.FindStatusCondition(s.gateway.Status.Conditions, string(gatewayv1.GatewayConditionProgrammed))
+	if s.service == nil || programmed == nil || programmed.Status != metav1.ConditionFalse || !metav1.IsControlledBy(s.service, s.gateway) {
 		return nil
 	}
-	n := node{Object: command.ObjectRef("Service", f.service.Name), State: health.Progressing, Reason: programmed.Reason, Events: warnings(f, f.service.UID)}
+	n := node{Object: command.ObjectRef("Service", s.service.Name), State: health.Progressing, Reason: programmed.Reason, Events: warnings(s.facts(), s.service.UID)}
 	switch gatewayv1.GatewayConditionReason(programmed.Reason) {
 	case gatewayv1.GatewayReasonAddressNotAssigned:
-		n.Message = fmt.Sprintf("has no address; it is of type %s", f.service.Spec.Type)
-		if f.service.Spec.Type == corev1.ServiceTypeLoadBalancer {
+		n.Message = fmt.Sprintf("has no address; it is of type %s", s.service.Spec.Type)
+		if s.service.Spec.Type == corev1.ServiceTypeLoadBalancer {
 			n.Message += ", so something in the cluster must give it one: without that, GatewayParameters can ask for another type"
 		}
 	case gatewayv1.GatewayReasonAddressNotUsable:
@@ -208,7 +207,7 @@ func bad(conditions []metav1.Condition) []metav1.Condition {
 }
 
 // listenerNodes lists listeners with a problem. What follows from another condition, and says the same, is left out.
-func listenerNodes(s *standardFindings) []node {
+func listenerNodes(s *standardGatewayFindings) []node {
 	if !s.answered() {
 		return nil
 	}
@@ -236,7 +235,7 @@ func listenerNodes(s *standardFindings) []node {
 }
 
 // certificateNodes lists the certificates of a listener that another namespace does not let it use.
-func (s *standardFindings) certificateNodes(listener *gatewayv1.Listener, index int) []node {
+func (s *standardGatewayFindings) certificateNodes(listener *gatewayv1.Listener, index int) []node {
 	if listener.TLS == nil {
 		return nil
 	}
@@ -265,7 +264,7 @@ func statusOfListener(gateway *gatewayv1.Gateway, name gatewayv1.SectionName) ga
 }
 
 // details are what is shown besides the causes. served is how many of all routes are served, refused are nodes of the others.
-func (s *standardFindings) details() (details *gatewayDetails, served, all int, refused []node) {
+func (s *standardGatewayFindings) details() (details *gatewayDetails, served, all int, refused []node) {
 	d := &gatewayDetails{
 		Class:      string(s.gateway.Spec.GatewayClassName),
 		Accepted:   conditionStatus(s.gateway.Status.Conditions, string(gatewayv1.GatewayConditionAccepted)),

@@ -20,65 +20,53 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 )
 
-// loadStandard reads everything that the tree of a Gateway or a route of the Gateway API needs.
-func loadStandard(ctx context.Context, c *command.AnyClients, object *unstructured.Unstructured, kind command.KindInfo) (*findings, error) {
-	s := &standardFindings{
-		classes: map[string]*gatewayv1.GatewayClass{}, gateways: map[types.NamespacedName]*gatewayv1.Gateway{},
-		grants: map[string][]*gatewayv1.ReferenceGrant{}, services: map[types.NamespacedName]*serviceFinding{},
-	}
-	asked := &relative{kind: kind, namespace: object.GetNamespace(), name: object.GetName(), uid: object.GetUID(), object: object}
-	f := &findings{standard: s, any: &family{asked: asked}}
-	if kind.Kind == command.KindGateway {
-		return f, loadStandardGateway(ctx, c, f, object)
-	}
-	route, err := newStandardRoute(object, kind.Kind)
+// loadStandardGateway reads everything that the tree of a Gateway of the Gateway API needs.
+func loadStandardGateway(ctx context.Context, c *command.AnyClients, asked named) (explained, error) {
+	gateway, err := decode[gatewayv1.Gateway](asked.object)
 	if err != nil {
 		return nil, err
 	}
-	s.route = route
-	return f, loadStandardRoute(ctx, c, f)
-}
-
-func loadStandardGateway(ctx context.Context, c *command.AnyClients, f *findings, object *unstructured.Unstructured) error {
-	s := f.standard
-	gateway, err := decode[gatewayv1.Gateway](object)
-	if err != nil {
-		return err
+	s := &standardGatewayFindings{
+		standardFindings: newStandardFindings(c.Clients, gateway.Namespace), gateway: gateway, family: &family{asked: asked.relative()},
 	}
-	s.gateway = gateway
 	s.gateways[types.NamespacedName{Namespace: gateway.Namespace, Name: gateway.Name}] = gateway
-	steps := append([]step{classStep(ctx, c, s, gateway)}, workloadSteps(ctx, c.Clients, f, standarddesired.Name(gateway), standarddesired.Selector(gateway))...)
+	steps := append([]step{classStep(ctx, c, &s.standardFindings, gateway)}, workloadSteps(ctx, c.Clients, s.facts(), standarddesired.Name(gateway), standarddesired.Selector(gateway))...)
 	steps = append(steps, step{"GatewayParameters", func() error { return loadParameters(ctx, c, s) }})
 	for _, kind := range standardRoutes {
-		steps = append(steps, step{kind + "s", func() error { return loadRoutesOf(ctx, c, f, kind) }})
+		steps = append(steps, step{kind + "s", func() error { return loadRoutesOf(ctx, c, s, kind) }})
 	}
 	for _, name := range gatewayapi.Certificates(gateway) {
-		steps = append(steps, grantsStep(ctx, c, s, name.Namespace))
+		steps = append(steps, grantsStep(ctx, c, &s.standardFindings, name.Namespace))
 	}
-	if err := f.read(append(steps, eventsStep(ctx, c.Clients, f))); err != nil {
-		return err
+	if err := s.read(s.family.ref(), append(steps, eventsStep(ctx, c.Clients, s.facts()))); err != nil {
+		return nil, err
 	}
-	if s.ours(f) {
-		return nil
+	if s.ours() {
+		return s, nil
 	}
 	// Whose children these are, only owner references tell.
-	f.deployment, f.service = nil, nil
-	family, err := loadFamily(ctx, c, object, f.any.asked.kind, maxWhyObjects)
-	if err != nil {
-		return err
+	s.deployment, s.service = nil, nil
+	if s.family, err = loadFamily(ctx, c, asked.object, asked.kind, maxWhyObjects); err != nil {
+		return nil, err
 	}
-	f.any = family
-	f.unreadable = append(f.unreadable, family.unreadable...)
-	return nil
+	s.unreadable = append(s.unreadable, s.family.unreadable...)
+	return s, nil
 }
 
-// loadStandardRoute reads what a route names: its parents, and its backends.
-func loadStandardRoute(ctx context.Context, c *command.AnyClients, f *findings) error {
-	s, route := f.standard, f.standard.route
+// loadStandardRoute reads a route of the Gateway API with what it names: its parents, and its backends.
+func loadStandardRoute(ctx context.Context, c *command.AnyClients, asked named) (explained, error) {
+	route, err := newStandardRoute(asked.object, asked.kind.Kind)
+	if err != nil {
+		return nil, err
+	}
+	s := &standardRouteFindings{
+		standardFindings: newStandardFindings(c.Clients, route.Namespace), asked: asked.relative(), route: route,
+		services: map[types.NamespacedName]*serviceFinding{},
+	}
 	var steps []step
 	for _, ref := range route.refs {
 		if name, is := gatewayapi.GatewayOf(ref, route.Namespace); is {
-			steps = append(steps, step{fmt.Sprintf("Gateway %q", name), func() error { return loadParent(ctx, c, f, name) }})
+			steps = append(steps, step{fmt.Sprintf("Gateway %q", name), func() error { return loadParent(ctx, c, s, name) }})
 		}
 	}
 	var namespaces []string
@@ -91,7 +79,7 @@ func loadStandardRoute(ctx context.Context, c *command.AnyClients, f *findings) 
 		of := ""
 		if namespace != c.Namespace {
 			of = fmt.Sprintf(" of namespace %q", namespace)
-			steps = append(steps, grantsStep(ctx, c, s, namespace))
+			steps = append(steps, grantsStep(ctx, c, &s.standardFindings, namespace))
 		}
 		steps = append(steps,
 			step{"Services" + of, func() error { return loadServices(ctx, c, s, namespace) }},
@@ -99,13 +87,15 @@ func loadStandardRoute(ctx context.Context, c *command.AnyClients, f *findings) 
 			step{"pods of backends" + of, func() error { return loadPods(ctx, c, s, namespace) }},
 		)
 	}
-	return f.read(append(steps, eventsStep(ctx, c.Clients, f)))
+	if err := s.read(s.ref(), append(steps, eventsStep(ctx, c.Clients, s.facts()))); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // loadParent reads a Gateway and its class.
-func loadParent(ctx context.Context, c *command.AnyClients, f *findings, name types.NamespacedName) error {
-	s := f.standard
-	kind, served, err := kindOf(c, command.KindGateway)
+func loadParent(ctx context.Context, c *command.AnyClients, s *standardRouteFindings, name types.NamespacedName) error {
+	kind, served, err := servedKind(c, command.KindGateway)
 	if _, known := s.gateways[name]; known || err != nil {
 		return err
 	}
@@ -121,14 +111,14 @@ func loadParent(ctx context.Context, c *command.AnyClients, f *findings, name ty
 	if gateway == nil {
 		return nil
 	}
-	return f.read([]step{classStep(ctx, c, s, gateway)})
+	return s.read(s.ref(), []step{classStep(ctx, c, &s.standardFindings, gateway)})
 }
 
 // classStep reads the class of a Gateway.
 func classStep(ctx context.Context, c *command.AnyClients, s *standardFindings, gateway *gatewayv1.Gateway) step {
 	name := string(gateway.Spec.GatewayClassName)
 	return step{fmt.Sprintf("GatewayClass %q", name), func() error {
-		kind, served, err := kindOf(c, "GatewayClass")
+		kind, served, err := servedKind(c, "GatewayClass")
 		if err != nil {
 			return err
 		}
@@ -145,7 +135,7 @@ func classStep(ctx context.Context, c *command.AnyClients, s *standardFindings, 
 }
 
 // loadParameters finds which GatewayParameters of the Gateway and its class do not exist.
-func loadParameters(ctx context.Context, c *command.AnyClients, s *standardFindings) error {
+func loadParameters(ctx context.Context, c *command.AnyClients, s *standardGatewayFindings) error {
 	var named []missingParameters
 	const kind = "GatewayParameters"
 	if class := s.classes[string(s.gateway.Spec.GatewayClassName)]; class != nil {
@@ -171,17 +161,16 @@ func loadParameters(ctx context.Context, c *command.AnyClients, s *standardFindi
 }
 
 // loadRoutesOf reads the routes of a kind that name the Gateway. Routes of every namespace may do so.
-func loadRoutesOf(ctx context.Context, c *command.AnyClients, f *findings, name string) error {
-	kind, served, err := kindOf(c, name)
+func loadRoutesOf(ctx context.Context, c *command.AnyClients, s *standardGatewayFindings, name string) error {
+	kind, served, err := servedKind(c, name)
 	if err != nil || !served {
 		return err
 	}
-	s := f.standard
 	all, err := command.List(ctx, c, kind, "", func(object *unstructured.Unstructured) (*standardRoute, error) { return newStandardRoute(object, name) })
 	if apierrors.IsForbidden(err) {
 		all, err = command.List(ctx, c, kind, c.Namespace, func(object *unstructured.Unstructured) (*standardRoute, error) { return newStandardRoute(object, name) })
 		if err == nil {
-			f.unreadable = append(f.unreadable, name+"s of other namespaces")
+			s.unreadable = append(s.unreadable, name+"s of other namespaces")
 		}
 	}
 	if err != nil {
@@ -199,7 +188,7 @@ func loadRoutesOf(ctx context.Context, c *command.AnyClients, f *findings, name 
 // grantsStep reads the ReferenceGrants of a namespace.
 func grantsStep(ctx context.Context, c *command.AnyClients, s *standardFindings, namespace string) step {
 	return step{fmt.Sprintf("ReferenceGrants of namespace %q", namespace), func() error {
-		kind, served, err := kindOf(c, "ReferenceGrant")
+		kind, served, err := servedKind(c, "ReferenceGrant")
 		if _, known := s.grants[namespace]; known || err != nil {
 			return err
 		}
@@ -216,7 +205,7 @@ func grantsStep(ctx context.Context, c *command.AnyClients, s *standardFindings,
 }
 
 // loadServices reads the backends of the route that are in a namespace.
-func loadServices(ctx context.Context, c *command.AnyClients, s *standardFindings, namespace string) error {
+func loadServices(ctx context.Context, c *command.AnyClients, s *standardRouteFindings, namespace string) error {
 	for _, use := range s.route.backends {
 		if _, known := s.services[use.name]; known || use.name.Namespace != namespace || len(s.services) == maxBackends {
 			continue
@@ -231,7 +220,7 @@ func loadServices(ctx context.Context, c *command.AnyClients, s *standardFinding
 }
 
 // loadSlices reads the endpoints of these backends.
-func loadSlices(ctx context.Context, c *command.AnyClients, s *standardFindings, namespace string) error {
+func loadSlices(ctx context.Context, c *command.AnyClients, s *standardRouteFindings, namespace string) error {
 	for name, found := range s.services {
 		if found.service == nil || name.Namespace != namespace {
 			continue
@@ -247,7 +236,7 @@ func loadSlices(ctx context.Context, c *command.AnyClients, s *standardFindings,
 }
 
 // loadPods reads the pods of those without a ready endpoint.
-func loadPods(ctx context.Context, c *command.AnyClients, s *standardFindings, namespace string) error {
+func loadPods(ctx context.Context, c *command.AnyClients, s *standardRouteFindings, namespace string) error {
 	for name, found := range s.services {
 		if found.service == nil || name.Namespace != namespace || !found.slicesRead || readyEndpoints(found.slices) > 0 || len(found.service.Spec.Selector) == 0 {
 			continue

@@ -104,11 +104,7 @@ func selectedListeners(ref gatewayv1.ParentReference) string {
 }
 
 func (s *standardFindings) parent(route *standardRoute, ref gatewayv1.ParentReference, entry *gatewayv1.RouteParentStatus) parentView {
-	from := route.Namespace
-	if s.gateway != nil {
-		from = s.gateway.Namespace
-	}
-	view := parentView{Parent: parentRef(ref, route.Namespace, from), Listener: selectedListeners(ref), State: health.Healthy}
+	view := parentView{Parent: parentRef(ref, route.Namespace, s.namespace), Listener: selectedListeners(ref), State: health.Healthy}
 	if entry != nil {
 		view.Controller = string(entry.ControllerName)
 		view.Accepted = conditionStatus(entry.Conditions, string(gatewayv1.RouteConditionAccepted))

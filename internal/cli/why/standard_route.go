@@ -15,15 +15,20 @@ import (
 	"github.com/slipway-dev/slipway/internal/health"
 )
 
-// explainRoute builds the tree of causes of a route: its parents and its backends with a problem.
-func explainRoute(f *findings) whyView {
-	route := f.standard.route
-	root := node{Object: f.ref(), State: health.Healthy}
-	parents := f.standard.parents(route, nil)
-	root.Causes = slices.Concat(parentNodes(parents), standardBackendNodes(f))
+// ref formats the name of the route.
+func (s *standardRouteFindings) ref() string {
+	return command.ObjectRef(s.asked.kind.Kind, s.asked.name)
+}
+
+// explain builds the tree of causes of a route: its parents and its backends with a problem.
+func (s *standardRouteFindings) explain() whyView {
+	route := s.route
+	root := node{Object: s.ref(), State: health.Healthy}
+	parents := s.parents(route, nil)
+	root.Causes = slices.Concat(parentNodes(parents), standardBackendNodes(s))
 	switch {
 	case route.DeletionTimestamp != nil:
-		v := verdictOfRelative(f.any.asked, f.now)
+		v := verdictOfRelative(s.asked, s.now)
 		root.State, root.Reason, root.Message = v.State, v.Reason, v.Message
 	case len(route.refs) == 0:
 		root.State, root.Reason, root.Message = health.Failed, "NoParent", "spec.parentRefs names no Gateway, so nobody serves it"
@@ -37,9 +42,9 @@ func explainRoute(f *findings) whyView {
 		root.Message = servedBy(parents)
 	}
 	if root.State != health.Healthy {
-		root.Events = without(warnings(f, route.UID), root.Message)
+		root.Events = without(warnings(s.facts(), route.UID), root.Message)
 	}
-	return whyView{node: root, Name: route.Name, Namespace: route.Namespace, Unreadable: f.unreadable, Parents: parents}
+	return whyView{node: root, Name: route.Name, Namespace: route.Namespace, Unreadable: s.unreadable, Parents: parents}
 }
 
 // servedBy names the parents of a route that is well.
@@ -70,8 +75,7 @@ func parentNodes(parents []parentView) []node {
 }
 
 // standardBackendNodes lists the Services of a route that cannot be used, each with its first problem.
-func standardBackendNodes(f *findings) []node {
-	s := f.standard
+func standardBackendNodes(s *standardRouteFindings) []node {
 	var nodes []node
 	said := map[string]bool{}
 	for _, use := range s.route.backends {
@@ -90,10 +94,10 @@ func standardBackendNodes(f *findings) []node {
 		}
 		said[key] = true
 		if found != nil && found.service != nil && use.name.Namespace == s.route.Namespace {
-			n.Events = warnings(f, found.service.UID)
+			n.Events = warnings(s.facts(), found.service.UID)
 		}
 		if n.Reason == slipwayv1alpha1.ReasonNoEndpoints {
-			n.Causes = s.podsBehind(f, use.name, found.pods)
+			n.Causes = s.podsBehind(use.name, found.pods)
 		}
 		nodes = append(nodes, n)
 	}
@@ -101,8 +105,8 @@ func standardBackendNodes(f *findings) []node {
 }
 
 // podsBehind lists the pods of a Service that are not healthy. Logs and events are read in the namespace of the route alone.
-func (s *standardFindings) podsBehind(f *findings, service types.NamespacedName, pods []corev1.Pod) []node {
-	nodes := podNodesOf(f, pods)
+func (s *standardRouteFindings) podsBehind(service types.NamespacedName, pods []corev1.Pod) []node {
+	nodes := podNodesOf(s.facts(), pods)
 	if service.Namespace == s.route.Namespace {
 		return nodes
 	}
@@ -116,7 +120,7 @@ func (s *standardFindings) podsBehind(f *findings, service types.NamespacedName,
 // notGranted tells what is missing where an object refers to one of another namespace that does not permit it. It returns
 // nothing where that is permitted, or could not be read.
 func (s *standardFindings) notGranted(kind, toKind string, to types.NamespacedName, field string) (reason, message string) {
-	from := s.namespace()
+	from := s.namespace
 	grants, read := s.grants[to.Namespace]
 	if to.Namespace == from || !read || gatewayapi.Permitted(grants, kind, from, toKind, to) {
 		return "", ""
@@ -124,14 +128,6 @@ func (s *standardFindings) notGranted(kind, toKind string, to types.NamespacedNa
 	return string(gatewayv1.RouteReasonRefNotPermitted), fmt.Sprintf(
 		"%s needs a ReferenceGrant: create one in namespace %q with spec.from [{group: %s, kind: %s, namespace: %s}] and spec.to [{group: \"\", kind: %s, name: %s}]",
 		field, to.Namespace, gatewayv1.GroupName, kind, from, toKind, to.Name)
-}
-
-// namespace is that of the object that was named.
-func (s *standardFindings) namespace() string {
-	if s.gateway != nil {
-		return s.gateway.Namespace
-	}
-	return s.route.Namespace
 }
 
 // lack tells why a Service cannot take requests at a port. It returns nothing where it can, as far as was read.

@@ -91,23 +91,21 @@ func toEdge() gatewayv1.ParentReference {
 	return gatewayv1.ParentReference{Name: "edge", Namespace: &in}
 }
 
-func newStandardFindings() *standardFindings {
-	return &standardFindings{
-		classes:  map[string]*gatewayv1.GatewayClass{"slipway": standardClass("slipway", gatewayapi.Controller)},
-		gateways: map[types.NamespacedName]*gatewayv1.Gateway{},
-		grants:   map[string][]*gatewayv1.ReferenceGrant{}, services: map[types.NamespacedName]*serviceFinding{},
-	}
+// standardFacts are what is found of every Gateway and route of these tests.
+func standardFacts() standardFindings {
+	s := newStandardFindings(nil, "team-a")
+	s.now, s.logs = clitest.Now, map[logTarget]logTail{}
+	s.classes["slipway"] = standardClass("slipway", gatewayapi.Controller)
+	return s
 }
 
 // wellStandardGateway returns the findings of a Gateway with two routes that is served.
-func wellStandardGateway(t *testing.T, changes ...func(*findings)) *findings {
+func wellStandardGateway(t *testing.T, changes ...func(*standardGatewayFindings)) *standardGatewayFindings {
 	t.Helper()
-	s := newStandardFindings()
-	s.gateway = standardGateway("edge")
-	s.gateways[types.NamespacedName{Namespace: "team-a", Name: "edge"}] = s.gateway
-	s.routes = []*standardRoute{routeOf(kindHTTPRoute, "team-a", "shop", toEdge()), routeOf(kindGRPCRoute, "team-b", "stock", toEdge())}
-	owned := []metav1.OwnerReference{*metav1.NewControllerRef(s.gateway, schema.GroupVersion(gatewayv1.GroupVersion).WithKind(command.KindGateway))}
-	f := &findings{standard: s, now: clitest.Now, logs: map[logTarget]logTail{}}
+	f := &standardGatewayFindings{standardFindings: standardFacts(), gateway: standardGateway("edge")}
+	f.gateways[types.NamespacedName{Namespace: "team-a", Name: "edge"}] = f.gateway
+	f.routes = []*standardRoute{routeOf(kindHTTPRoute, "team-a", "shop", toEdge()), routeOf(kindGRPCRoute, "team-b", "stock", toEdge())}
+	owned := []metav1.OwnerReference{*metav1.NewControllerRef(f.gateway, schema.GroupVersion(gatewayv1.GroupVersion).WithKind(command.KindGateway))}
 	f.service = &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "edge-slipway", UID: "service-uid", OwnerReferences: owned}}
 	f.service.Spec.Type = corev1.ServiceTypeLoadBalancer
 	f.deployment = &appsv1.Deployment{
@@ -119,7 +117,7 @@ func wellStandardGateway(t *testing.T, changes ...func(*findings)) *findings {
 	for _, change := range changes {
 		change(f)
 	}
-	f.any = &family{asked: askedFor(t, command.KindGateway, s.gateway, s.gateway.ObjectMeta)}
+	f.family = &family{asked: askedFor(t, command.KindGateway, f.gateway, f.gateway.ObjectMeta)}
 	return f
 }
 
@@ -132,39 +130,39 @@ func askedFor(t *testing.T, kind string, object any, of metav1.ObjectMeta) *rela
 	}
 	content["apiVersion"], content["kind"] = gatewayv1.GroupVersion.String(), kind
 	return &relative{
-		kind: command.KindInfo{schema.GroupVersion(gatewayv1.GroupVersion).WithResource(strings.ToLower(kind) + "s"), kind, true}, namespace: of.Namespace, name: of.Name,
+		kind: command.KindInfo{GroupVersionResource: schema.GroupVersion(gatewayv1.GroupVersion).WithResource(strings.ToLower(kind) + "s"), Kind: kind, Namespaced: true}, namespace: of.Namespace, name: of.Name,
 		uid: of.UID, object: &unstructured.Unstructured{Object: content},
 	}
 }
 
 // says changes a condition of the Gateway.
-func says(kind string, is bool, reason, message string) func(*findings) {
-	return func(f *findings) {
-		status := &f.standard.gateway.Status
+func says(kind string, is bool, reason, message string) func(*standardGatewayFindings) {
+	return func(f *standardGatewayFindings) {
+		status := &f.gateway.Status
 		status.Conditions = setOf(status.Conditions, observed(kind, is, reason, message))
 	}
 }
 
 // saysOfListener changes a condition of a listener.
-func saysOfListener(index int, kind string, is bool, reason, message string) func(*findings) {
-	return func(f *findings) {
-		listener := &f.standard.gateway.Status.Listeners[index]
+func saysOfListener(index int, kind string, is bool, reason, message string) func(*standardGatewayFindings) {
+	return func(f *standardGatewayFindings) {
+		listener := &f.gateway.Status.Listeners[index]
 		listener.Conditions = setOf(listener.Conditions, observed(kind, is, reason, message))
 	}
 }
 
 // unansweredGateway is as the API server makes a Gateway.
-func unansweredGateway(f *findings) {
+func unansweredGateway(f *standardGatewayFindings) {
 	pending := metav1.Condition{Type: "Accepted", Status: metav1.ConditionUnknown, Reason: "Pending", Message: "Waiting for controller", LastTransitionTime: clitest.Ago(time.Minute)}
-	f.standard.gateway.Status = gatewayv1.GatewayStatus{Conditions: []metav1.Condition{pending}}
-	f.deployment, f.service, f.pods, f.standard.routes = nil, nil, nil, nil
+	f.gateway.Status = gatewayv1.GatewayStatus{Conditions: []metav1.Condition{pending}}
+	f.deployment, f.service, f.pods, f.routes = nil, nil, nil, nil
 }
 
-func standardGatewayCases(t *testing.T) map[string]*findings {
+func standardGatewayCases(t *testing.T) map[string]*standardGatewayFindings {
 	const notPermitted = `tls.certificateRefs[0]: no ReferenceGrant in namespace "certs" permits Gateways of namespace "team-a" to use Secret "edge-tls"`
-	return map[string]*findings{
+	return map[string]*standardGatewayFindings{
 		"well": wellStandardGateway(t),
-		"refused": wellStandardGateway(t, func(f *findings) {
+		"refused": wellStandardGateway(t, func(f *standardGatewayFindings) {
 			bad := routeOf(kindHTTPRoute, "team-c", "blog", toEdge())
 			bad.status[0].Conditions = setOf(bad.status[0].Conditions, observed("Accepted", false, "NotAllowedByListeners", `parentRefs: listener "web" does not allow routes of namespace "team-c"`))
 			bad.status[0].Conditions = setOf(bad.status[0].Conditions, observed(gatewayapi.ConditionLive, false, "NotAccepted", "the Gateway does not accept the route"))
@@ -172,51 +170,51 @@ func standardGatewayCases(t *testing.T) map[string]*findings {
 			alike.Name = "wiki"
 			silent := routeOf(kindHTTPRoute, "team-a", "new", toEdge())
 			silent.status = nil
-			f.standard.routes = append(f.standard.routes, bad, &alike, silent)
+			f.routes = append(f.routes, bad, &alike, silent)
 		}),
 		"grant": wellStandardGateway(t,
 			says("ResolvedRefs", false, "ListenersNotResolved", `listener "tls": `+notPermitted), says("Programmed", true, "Programmed", "fine"),
 			saysOfListener(1, "ResolvedRefs", false, "RefNotPermitted", notPermitted), saysOfListener(1, "Programmed", false, "Invalid", notPermitted),
-			func(f *findings) { f.standard.grants["certs"] = nil }),
+			func(f *standardGatewayFindings) { f.grants["certs"] = nil }),
 		"conflict": wellStandardGateway(t,
 			says("Accepted", false, "ListenersNotValid", `no listener can be served: listener "web": port: listener "tls" speaks HTTPS on port 80, so HTTP cannot be spoken there`),
 			says("Programmed", false, "Invalid", `no listener can be served`),
 			saysOfListener(0, "Accepted", false, "ProtocolConflict", `port: listener "tls" speaks HTTPS on port 80, so HTTP cannot be spoken there`),
 			saysOfListener(0, "Conflicted", true, "ProtocolConflict", `port: listener "tls" speaks HTTPS on port 80, so HTTP cannot be spoken there`),
 			saysOfListener(1, "OverlappingTLSConfig", true, "OverlappingHostnames", `hostname: there are names that listener "other" has as well`)),
-		"no-class": wellStandardGateway(t, unansweredGateway, func(f *findings) { f.standard.classes["slipway"] = nil }),
-		"other-controller": wellStandardGateway(t, unansweredGateway, func(f *findings) {
-			f.standard.classes["slipway"] = standardClass("slipway", "example.com/controller")
+		"no-class": wellStandardGateway(t, unansweredGateway, func(f *standardGatewayFindings) { f.classes["slipway"] = nil }),
+		"other-controller": wellStandardGateway(t, unansweredGateway, func(f *standardGatewayFindings) {
+			f.classes["slipway"] = standardClass("slipway", "example.com/controller")
 		}),
 		"operator-silent": wellStandardGateway(t, unansweredGateway),
-		"deleted-class":   wellStandardGateway(t, func(f *findings) { f.standard.classes["slipway"] = nil }),
+		"deleted-class":   wellStandardGateway(t, func(f *standardGatewayFindings) { f.classes["slipway"] = nil }),
 		"parameters": wellStandardGateway(t, says("Accepted", false, "InvalidParameters", `spec.infrastructure.parametersRef: there is no GatewayParameters "big" in namespace "team-a"`),
 			says("Programmed", false, "Invalid", `spec.infrastructure.parametersRef: there is no GatewayParameters "big" in namespace "team-a"`),
-			func(f *findings) {
-				f.standard.parameters = []missingParameters{{"spec.infrastructure.parametersRef", types.NamespacedName{Namespace: "team-a", Name: "big"}}}
+			func(f *standardGatewayFindings) {
+				f.parameters = []missingParameters{{"spec.infrastructure.parametersRef", types.NamespacedName{Namespace: "team-a", Name: "big"}}}
 			}),
-		"address": wellStandardGateway(t, says("Programmed", false, "AddressNotAssigned", `Service "edge-slipway" has no address yet`), func(f *findings) {
-			f.standard.gateway.Status.Addresses = nil
+		"address": wellStandardGateway(t, says("Programmed", false, "AddressNotAssigned", `Service "edge-slipway" has no address yet`), func(f *standardGatewayFindings) {
+			f.gateway.Status.Addresses = nil
 			f.events = []corev1.Event{warning("service-uid", "SyncLoadBalancerFailed", "no address is left", time.Minute, 3)}
 		}),
-		"pods": wellStandardGateway(t, func(f *findings) {
+		"pods": wellStandardGateway(t, func(f *standardGatewayFindings) {
 			f.deployment.Status.AvailableReplicas, f.deployment.Status.ReadyReplicas = 1, 1
 			f.replicaSets = []appsv1.ReplicaSet{set("edge-slipway-1", "", 2, 1)}
 			f.replicaSets[0].OwnerReferences = clitest.ControlledBy("Deployment", "edge-slipway", "deployment-uid")
 			f.pods[0].Status = clitest.Crashing(false)
 			f.logs[logTarget{"edge-slipway-a", "app", true}] = logTail{Lines: []string{"cannot bind port 80"}}
 		}),
-		"unreadable": wellStandardGateway(t, func(f *findings) {
-			delete(f.standard.classes, "slipway")
+		"unreadable": wellStandardGateway(t, func(f *standardGatewayFindings) {
+			delete(f.classes, "slipway")
 			f.unreadable = []string{`GatewayClass "slipway"`, "HTTPRoutes of other namespaces"}
 		}),
-		"hostile": wellStandardGateway(t, says("Accepted", false, "Re\x1b[2Jason", "clear\x1b[2J\nnext line"), func(f *findings) {
-			f.standard.gateway.Spec.GatewayClassName, f.standard.gateway.Spec.Listeners[0].Name = "cl\x1bass", "we\x1bb"
-			f.standard.gateway.Status.Addresses[0].Value = "203.0.113.10\x1b]0;x\x07"
-			f.standard.gateway.Status.Listeners[0].Conditions = nil
+		"hostile": wellStandardGateway(t, says("Accepted", false, "Re\x1b[2Jason", "clear\x1b[2J\nnext line"), func(f *standardGatewayFindings) {
+			f.gateway.Spec.GatewayClassName, f.gateway.Spec.Listeners[0].Name = "cl\x1bass", "we\x1bb"
+			f.gateway.Status.Addresses[0].Value = "203.0.113.10\x1b]0;x\x07"
+			f.gateway.Status.Listeners[0].Conditions = nil
 			route := routeOf(kindHTTPRoute, "team-a", "sh\x1bop", toEdge())
 			route.status[0].Conditions = setOf(route.status[0].Conditions, observed("Accepted", false, "No\x1b[1m", "bold\x1b[1m"))
-			f.standard.routes = []*standardRoute{route}
+			f.routes = []*standardRoute{route}
 			f.other = inStandardGroup("x\x1b")
 		}),
 	}
@@ -228,13 +226,13 @@ func TestWhyOfAGatewayOfTheGatewayAPI(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := &bytes.Buffer{}
 			clitest.Golden(t, "why/standard-gateway-"+name+".txt", func(out *bytes.Buffer) error {
-				view := explain(f)
+				view := f.explain()
 				view.Other = f.other
 				err := printWhy(out, view)
 				got.Write(out.Bytes())
 				return err
 			})
-			if state := explain(f).State; (state == health.Healthy) != well[name] {
+			if state := f.explain().State; (state == health.Healthy) != well[name] {
 				t.Errorf("it is %s", state)
 			}
 			if strings.ContainsAny(got.String(), "\x1b\x07") {
@@ -244,21 +242,21 @@ func TestWhyOfAGatewayOfTheGatewayAPI(t *testing.T) {
 	}
 	clitest.Golden(t, "why/standard-gateway-grant.json", func(out *bytes.Buffer) error {
 		output := command.FormatJSON
-		return output.Print(out, explain(standardGatewayCases(t)["grant"]))
+		return output.Print(out, standardGatewayCases(t)["grant"].explain())
 	})
 }
 
 // Many routes leave the cause on the screen.
 func TestOfManyRoutesSomeAreShown(t *testing.T) {
-	f := wellStandardGateway(t, func(f *findings) {
-		f.standard.routes = nil
+	f := wellStandardGateway(t, func(f *standardGatewayFindings) {
+		f.routes = nil
 		for i := range 40 {
 			route := routeOf(kindHTTPRoute, "team-a", string(rune('a'+i%26))+string(rune('a'+i/26)), toEdge())
 			route.status[0].Conditions = setOf(route.status[0].Conditions, observed("Accepted", i >= 15, "No", "refused, "+route.Name))
-			f.standard.routes = append(f.standard.routes, route)
+			f.routes = append(f.routes, route)
 		}
 	})
-	view := explain(f)
+	view := f.explain()
 	if len(view.Causes) != maxRefusedRoutes || len(view.Gateway.Routes) != maxShownRoutes || view.Gateway.RoutesLeft != 40-maxShownRoutes || view.Routes != "25/40" {
 		t.Errorf("%d refused and %d routes are shown, %d are left, %s are served", len(view.Causes), len(view.Gateway.Routes), view.Gateway.RoutesLeft, view.Routes)
 	}
@@ -268,20 +266,20 @@ func TestOfManyRoutesSomeAreShown(t *testing.T) {
 }
 
 // wellStandardRoute returns the findings of an HTTPRoute with a Service that is served.
-func wellStandardRoute(t *testing.T, changes ...func(*findings)) *findings {
+func wellStandardRoute(t *testing.T, changes ...func(*standardRouteFindings)) *standardRouteFindings {
 	t.Helper()
-	s := newStandardFindings()
-	s.route = routeOf(kindHTTPRoute, "team-a", "shop", toEdge())
+	f := &standardRouteFindings{
+		standardFindings: standardFacts(), route: routeOf(kindHTTPRoute, "team-a", "shop", toEdge()), services: map[types.NamespacedName]*serviceFinding{},
+	}
 	users := types.NamespacedName{Namespace: "team-a", Name: "users"}
-	s.route.backends = []backendUse{{field: "rules[0].backendRefs[0]", name: users, port: 8080}}
-	s.gateways[types.NamespacedName{Namespace: "team-a", Name: "edge"}] = standardGateway("edge")
-	s.services[users] = serviceWith("users", true)
-	f := &findings{standard: s, now: clitest.Now, logs: map[logTarget]logTail{}}
+	f.route.backends = []backendUse{{field: "rules[0].backendRefs[0]", name: users, port: 8080}}
+	f.gateways[types.NamespacedName{Namespace: "team-a", Name: "edge"}] = standardGateway("edge")
+	f.services[users] = serviceWith("users", true)
 	for _, change := range changes {
 		change(f)
 	}
-	of := gatewayv1.HTTPRoute{ObjectMeta: s.route.ObjectMeta, Status: gatewayv1.HTTPRouteStatus{RouteStatus: gatewayv1.RouteStatus{Parents: s.route.status}}}
-	f.any = &family{asked: askedFor(t, kindHTTPRoute, &of, s.route.ObjectMeta)}
+	of := gatewayv1.HTTPRoute{ObjectMeta: f.route.ObjectMeta, Status: gatewayv1.HTTPRouteStatus{RouteStatus: gatewayv1.RouteStatus{Parents: f.route.status}}}
+	f.asked = askedFor(t, kindHTTPRoute, &of, f.route.ObjectMeta)
 	return f
 }
 
@@ -297,75 +295,75 @@ func serviceWith(name string, ready bool) *serviceFinding {
 }
 
 // saysOfRoute changes a condition of an entry in the status of the route.
-func saysOfRoute(entry int, kind string, is bool, reason, message string) func(*findings) {
-	return func(f *findings) {
-		at := &f.standard.route.status[entry]
+func saysOfRoute(entry int, kind string, is bool, reason, message string) func(*standardRouteFindings) {
+	return func(f *standardRouteFindings) {
+		at := &f.route.status[entry]
 		at.Conditions = setOf(at.Conditions, observed(kind, is, reason, message))
 	}
 }
 
 // withoutAnswer makes the class of the Gateway that of a controller, and takes the entry of the route away.
-func withoutAnswer(controller gatewayv1.GatewayController) func(*findings) {
-	return func(f *findings) {
-		f.standard.route.status = nil
-		f.standard.classes["slipway"] = standardClass("slipway", controller)
+func withoutAnswer(controller gatewayv1.GatewayController) func(*standardRouteFindings) {
+	return func(f *standardRouteFindings) {
+		f.route.status = nil
+		f.classes["slipway"] = standardClass("slipway", controller)
 	}
 }
 
-func standardRouteCases(t *testing.T) map[string]*findings {
+func standardRouteCases(t *testing.T) map[string]*standardRouteFindings {
 	users := types.NamespacedName{Namespace: "team-a", Name: "users"}
 	elsewhere := types.NamespacedName{Namespace: "stock", Name: "items"}
-	toStock := func(f *findings) { f.standard.route.backends[0].name = elsewhere }
-	return map[string]*findings{
+	toStock := func(f *standardRouteFindings) { f.route.backends[0].name = elsewhere }
+	return map[string]*standardRouteFindings{
 		"well":       wellStandardRoute(t),
 		"refused":    wellStandardRoute(t, saysOfRoute(0, "Accepted", false, "NoMatchingListenerHostname", "hostnames: no listener that allows the route has a name in common with it")),
-		"unresolved": wellStandardRoute(t, saysOfRoute(0, "ResolvedRefs", false, "BackendNotFound", `rules[0].backendRefs[0]: Service "users" does not exist`), func(f *findings) { f.standard.services[users].service = nil }),
+		"unresolved": wellStandardRoute(t, saysOfRoute(0, "ResolvedRefs", false, "BackendNotFound", `rules[0].backendRefs[0]: Service "users" does not exist`), func(f *standardRouteFindings) { f.services[users].service = nil }),
 		"partly":     wellStandardRoute(t, saysOfRoute(0, "PartiallyInvalid", true, "UnsupportedValue", "Dropped Rule: its requests are answered with 500: rules[1].filters[0].type: ExtensionRef is not supported")),
 		"not-live":   wellStandardRoute(t, saysOfRoute(0, gatewayapi.ConditionLive, false, "ReplicaBehind", `pod "edge-slipway-a" does not serve this generation of the route yet`)),
-		"old":        wellStandardRoute(t, func(f *findings) { f.standard.route.Generation = 5 }),
-		"two-parents": wellStandardRoute(t, func(f *findings) {
+		"old":        wellStandardRoute(t, func(f *standardRouteFindings) { f.route.Generation = 5 }),
+		"two-parents": wellStandardRoute(t, func(f *standardRouteFindings) {
 			section, port := gatewayv1.SectionName("web"), gatewayv1.PortNumber(80)
 			inner := gatewayv1.ParentReference{Name: "inner", SectionName: &section, Port: &port}
-			f.standard.route.refs = append(f.standard.route.refs, inner)
-			f.standard.gateways[types.NamespacedName{Namespace: "team-a", Name: "inner"}] = nil
+			f.route.refs = append(f.route.refs, inner)
+			f.gateways[types.NamespacedName{Namespace: "team-a", Name: "inner"}] = nil
 		}),
 		"other-controller": wellStandardRoute(t, withoutAnswer("example.com/controller")),
 		"operator-silent":  wellStandardRoute(t, withoutAnswer(gatewayapi.Controller)),
-		"no-class":         wellStandardRoute(t, withoutAnswer(gatewayapi.Controller), func(f *findings) { f.standard.classes["slipway"] = nil }),
-		"mesh": wellStandardRoute(t, func(f *findings) {
+		"no-class":         wellStandardRoute(t, withoutAnswer(gatewayapi.Controller), func(f *standardRouteFindings) { f.classes["slipway"] = nil }),
+		"mesh": wellStandardRoute(t, func(f *standardRouteFindings) {
 			group, kind := gatewayv1.Group(""), gatewayv1.Kind("Service")
-			f.standard.route.refs, f.standard.route.status = []gatewayv1.ParentReference{{Group: &group, Kind: &kind, Name: "users"}}, nil
+			f.route.refs, f.route.status = []gatewayv1.ParentReference{{Group: &group, Kind: &kind, Name: "users"}}, nil
 		}),
-		"no-parent": wellStandardRoute(t, func(f *findings) { f.standard.route.refs, f.standard.route.status = nil, nil }),
-		"port":      wellStandardRoute(t, func(f *findings) { f.standard.route.backends[0].port = 9090 }),
-		"no-endpoints": wellStandardRoute(t, func(f *findings) {
-			f.standard.services[users] = serviceWith("users", false)
-			f.standard.services[users].pods, f.standard.services[users].podsRead = []corev1.Pod{pod("users-x", "users-1", clitest.Crashing(false))}, true
+		"no-parent": wellStandardRoute(t, func(f *standardRouteFindings) { f.route.refs, f.route.status = nil, nil }),
+		"port":      wellStandardRoute(t, func(f *standardRouteFindings) { f.route.backends[0].port = 9090 }),
+		"no-endpoints": wellStandardRoute(t, func(f *standardRouteFindings) {
+			f.services[users] = serviceWith("users", false)
+			f.services[users].pods, f.services[users].podsRead = []corev1.Pod{pod("users-x", "users-1", clitest.Crashing(false))}, true
 			f.logs[logTarget{"users-x", "app", true}] = logTail{Lines: []string{"cannot reach the database"}}
 		}),
-		"no-endpoints-elsewhere": wellStandardRoute(t, toStock, func(f *findings) {
+		"no-endpoints-elsewhere": wellStandardRoute(t, toStock, func(f *standardRouteFindings) {
 			name := gatewayv1.ObjectName("items")
-			f.standard.grants["stock"] = []*gatewayv1.ReferenceGrant{{ObjectMeta: metav1.ObjectMeta{Namespace: "stock"}, Spec: gatewayv1.ReferenceGrantSpec{
+			f.grants["stock"] = []*gatewayv1.ReferenceGrant{{ObjectMeta: metav1.ObjectMeta{Namespace: "stock"}, Spec: gatewayv1.ReferenceGrantSpec{
 				From: []gatewayv1.ReferenceGrantFrom{{Group: gatewayv1.GroupName, Kind: kindHTTPRoute, Namespace: "team-a"}},
 				To:   []gatewayv1.ReferenceGrantTo{{Kind: "Service", Name: &name}},
 			}}}
-			f.standard.services[elsewhere] = serviceWith("items", false)
-			f.standard.services[elsewhere].pods, f.standard.services[elsewhere].podsRead = []corev1.Pod{pod("items-x", "items-1", clitest.Crashing(false))}, true
+			f.services[elsewhere] = serviceWith("items", false)
+			f.services[elsewhere].pods, f.services[elsewhere].podsRead = []corev1.Pod{pod("items-x", "items-1", clitest.Crashing(false))}, true
 		}),
-		"idle": wellStandardRoute(t, func(f *findings) {
-			f.standard.services[users], f.standard.route.backends[0].idle = serviceWith("users", false), true
+		"idle": wellStandardRoute(t, func(f *standardRouteFindings) {
+			f.services[users], f.route.backends[0].idle = serviceWith("users", false), true
 		}),
-		"grant": wellStandardRoute(t, toStock, func(f *findings) { f.standard.grants["stock"] = nil },
+		"grant": wellStandardRoute(t, toStock, func(f *standardRouteFindings) { f.grants["stock"] = nil },
 			saysOfRoute(0, "ResolvedRefs", false, "RefNotPermitted", `rules[0].backendRefs[0]: no ReferenceGrant in namespace "stock" permits HTTPRoutes of namespace "team-a" to use Service "items"`)),
-		"unreadable": wellStandardRoute(t, func(f *findings) {
-			delete(f.standard.gateways, types.NamespacedName{Namespace: "team-a", Name: "edge"})
-			delete(f.standard.services, users)
+		"unreadable": wellStandardRoute(t, func(f *standardRouteFindings) {
+			delete(f.gateways, types.NamespacedName{Namespace: "team-a", Name: "edge"})
+			delete(f.services, users)
 			f.unreadable = []string{`Gateway "team-a/edge"`, "Services"}
 		}),
-		"hostile": wellStandardRoute(t, func(f *findings) {
+		"hostile": wellStandardRoute(t, func(f *standardRouteFindings) {
 			section := gatewayv1.SectionName("we\x1bb")
-			f.standard.route.refs[0].SectionName, f.standard.route.status[0].ParentRef.SectionName = &section, &section
-			f.standard.route.status[0].ControllerName = "evil\x1b[2J/x"
+			f.route.refs[0].SectionName, f.route.status[0].ParentRef.SectionName = &section, &section
+			f.route.status[0].ControllerName = "evil\x1b[2J/x"
 		}, saysOfRoute(0, "Accepted", false, "No\x1b[1m", "bold\x1b[1m")),
 	}
 }
@@ -376,11 +374,11 @@ func TestWhyOfARouteOfTheGatewayAPI(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := &bytes.Buffer{}
 			clitest.Golden(t, "why/standard-route-"+name+".txt", func(out *bytes.Buffer) error {
-				err := printWhy(out, explain(f))
+				err := printWhy(out, f.explain())
 				got.Write(out.Bytes())
 				return err
 			})
-			if state := explain(f).State; (state == health.Healthy) != well[name] {
+			if state := f.explain().State; (state == health.Healthy) != well[name] {
 				t.Errorf("it is %s", state)
 			}
 			if strings.ContainsAny(got.String(), "\x1b\x07") {

@@ -43,6 +43,9 @@ type family struct {
 	unreadable, unanswered []string
 }
 
+// ref formats the name of the object that was named.
+func (f *family) ref() string { return command.ObjectRef(f.asked.kind.Kind, f.asked.name) }
+
 // These are problems of a relative.
 const (
 	problemForbidden = "you may not read it"

@@ -93,16 +93,16 @@ func TestPrintTree(t *testing.T) {
 }
 
 func TestWhyOfAnyKindFollowsTheTreeToTheCauses(t *testing.T) {
-	f := &findings{any: database(t), now: clitest.Now, unreadable: []string{"secrets"}, events: []corev1.Event{
+	f := &anyFindings{family: database(t), findings: findings{now: clitest.Now, unreadable: []string{"secrets"}, events: []corev1.Event{
 		{InvolvedObject: corev1.ObjectReference{UID: "db-0"}, Reason: "BackOff", Message: "Back-off restarting", LastTimestamp: clitest.Ago(time.Minute), Count: 3},
 		{InvolvedObject: corev1.ObjectReference{UID: "db"}, Reason: "Slow", Message: "pods take long", LastTimestamp: clitest.Ago(time.Minute), Count: 1},
-	}}
+	}}}
 	targets := logTargets(f)
 	if want := []logTarget{{pod: "db-0", container: "app", previous: true}}; cmp.Diff(want, targets, cmp.AllowUnexported(logTarget{})) != "" {
 		t.Errorf("logs of %v, want %v", targets, want)
 	}
 	f.logs = map[logTarget]logTail{targets[0]: {Lines: []string{"no space left"}}}
-	clitest.Golden(t, "tree/why.txt", func(out *bytes.Buffer) error { return printWhy(out, explain(f)) })
+	clitest.Golden(t, "tree/why.txt", func(out *bytes.Buffer) error { return printWhy(out, f.explain()) })
 }
 
 func TestWhyOfAnObjectThatSaysNothing(t *testing.T) {
@@ -117,13 +117,13 @@ func TestWhyOfAnObjectThatSaysNothing(t *testing.T) {
 			"└─ last log lines of the previous run of container \"app\":\n     no space left\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &findings{any: &family{asked: tc.asked}, now: clitest.Now}
+			f := &anyFindings{family: &family{asked: tc.asked}, findings: findings{now: clitest.Now}}
 			f.logs = map[logTarget]logTail{}
 			for _, target := range logTargets(f) {
 				f.logs[target] = logTail{Lines: []string{"no space left"}}
 			}
 			out := &bytes.Buffer{}
-			if err := printWhy(out, explain(f)); err != nil {
+			if err := printWhy(out, f.explain()); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, out.String()); diff != "" {
@@ -142,7 +142,7 @@ func TestATreeSteersNoTerminal(t *testing.T) {
 	if err := printTree(out, treeOf(f, clitest.Now), clitest.Now); err != nil {
 		t.Fatal(err)
 	}
-	if err := printWhy(out, explain(&findings{any: f, now: clitest.Now, unreadable: f.unreadable})); err != nil {
+	if err := printWhy(out, (&anyFindings{family: f, findings: findings{now: clitest.Now, unreadable: f.unreadable}}).explain()); err != nil {
 		t.Fatal(err)
 	}
 	if strings.ContainsFunc(out.String(), func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {

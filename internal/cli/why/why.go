@@ -75,56 +75,58 @@ func NewCommand(p *command.Program) *cobra.Command {
 }
 
 // find reads everything that the tree needs.
-func (o *whyOptions) find(ctx context.Context, argument string) (*command.Clients, *findings, error) {
+func (o *whyOptions) find(ctx context.Context, argument string) (explained, error) {
 	if !strings.Contains(argument, "/") {
 		argument = command.WebAppKind.Ref(argument)
 	}
-	kind, name := command.ParseOurs(argument)
-	clients, found, err := o.findOurs(ctx, argument, kind, name)
+	clients, err := o.AnyClients()
+	if err != nil {
+		return nil, err
+	}
+	found, err := findOurs(ctx, clients, argument)
 	missing := &command.ExitError{}
 	if found == nil && (err == nil || errors.As(err, &missing) && missing.NotFound) {
 		// It is another kind, or what kubectl takes for that name is one.
-		clients, other, otherErr := o.loadAny(ctx, argument)
+		other, otherErr := o.findAny(ctx, clients, argument)
 		if err == nil || otherErr == nil {
-			return clients, other, otherErr
+			return other, otherErr
 		}
 	}
-	return clients, found, err
+	return found, err
 }
 
 // findOurs reads everything about an object of Slipway that why explains by itself. For others it returns nothing.
-func (o *whyOptions) findOurs(ctx context.Context, argument string, kind *command.OurKind, name string) (*command.Clients, *findings, error) {
-	if word, _, _ := strings.Cut(argument, "/"); kind == command.GatewayKind && strings.EqualFold(word, command.ShortGateway) {
-		return o.findShort(ctx, name)
+func findOurs(ctx context.Context, clients *command.AnyClients, argument string) (explained, error) {
+	ours, name := command.ParseOurs(argument)
+	if ours == nil {
+		return nil, nil
 	}
-	load := map[*command.OurKind]func(*command.Clients) (*findings, error){
-		command.WebAppKind: func(c *command.Clients) (*findings, error) {
-			app, err := c.GetWebApp(ctx, name)
-			if err != nil {
-				return nil, err
-			}
-			return loadWebApp(ctx, c, app)
-		},
-		command.GatewayKind: func(c *command.Clients) (*findings, error) {
-			gateway, err := getAPIGateway(ctx, c, name)
-			if err != nil {
-				return nil, err
-			}
-			return loadGateway(ctx, c, gateway)
-		},
-		command.BackupKind:  func(c *command.Clients) (*findings, error) { return loadKept(ctx, c, kind, name) },
-		command.RunKind:     func(c *command.Clients) (*findings, error) { return loadKept(ctx, c, kind, name) },
-		command.RestoreKind: func(c *command.Clients) (*findings, error) { return loadKept(ctx, c, kind, name) },
-	}[kind]
-	if load == nil {
-		return nil, nil, nil
+	if word, _, _ := strings.Cut(argument, "/"); ours == command.GatewayKind && strings.EqualFold(word, command.ShortGateway) {
+		return findShort(ctx, clients, name)
 	}
-	clients, err := o.Clients()
+	kind := kindOf(ours.Info())
+	if kind == nil {
+		return nil, nil
+	}
+	return kind.Load(ctx, clients, named{kind: ours.Info(), name: name})
+}
+
+// findAny reads everything about the object that kubectl takes for the argument.
+func (o *whyOptions) findAny(ctx context.Context, clients *command.AnyClients, argument string) (explained, error) {
+	object, info, other, err := o.getMeant(ctx, clients, argument)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	found, err := load(clients)
-	return clients, found, err
+	load := loadAny
+	if isStandard(info) {
+		load = kindOf(info).Load
+	}
+	found, err := load(ctx, clients, named{kind: info, name: object.GetName(), object: object})
+	if err != nil {
+		return nil, err
+	}
+	found.facts().other = other
+	return found, nil
 }
 
 // oneWhyTarget accepts every kind.
@@ -139,22 +141,24 @@ func (o *whyOptions) run(ctx context.Context, argument string) error {
 	if o.tail < 0 {
 		return command.UsageErrorf("--tail must not be negative")
 	}
-	clients, found, err := o.find(ctx, argument)
+	found, err := o.find(ctx, argument)
 	if err != nil {
 		return err
 	}
-	if o.foreign && (found.backup != nil || found.any != nil) {
-		return command.UsageErrorf("--foreign is about WebApps and APIGateways")
-	}
 	if o.foreign {
-		return o.runForeign(ctx, clients, found)
+		owner, ok := found.(owning)
+		if !ok {
+			return command.UsageErrorf("--foreign is about WebApps and APIGateways")
+		}
+		return o.runForeign(ctx, owner)
 	}
-	found.now = o.Clock.Now()
+	facts := found.facts()
+	facts.now = o.Clock.Now()
 	if o.tail > 0 {
-		found.logs = loadLogs(ctx, clients, logTargets(found), o.tail)
+		facts.logs = loadLogs(ctx, facts.clients, logTargets(found), o.tail)
 	}
-	view := explain(found)
-	view.Other = found.other
+	view := found.explain()
+	view.Other = facts.other
 	if o.output != command.FormatTable {
 		err = o.output.Print(o.Streams.Out, view)
 	} else {
@@ -163,7 +167,7 @@ func (o *whyOptions) run(ctx context.Context, argument string) error {
 	if err != nil {
 		return err
 	}
-	if view.State != health.Healthy || found.any != nil && anyFailed(view.Causes) {
+	if view.State != health.Healthy || facts.byCauses && anyFailed(view.Causes) {
 		return &command.ExitError{Code: command.ExitNotReady} // Everything was printed already.
 	}
 	return nil

@@ -20,10 +20,10 @@ import (
 )
 
 // wellFindings returns the findings of readyApp when everything is healthy.
-func wellFindings(changes ...func(*findings)) *findings {
+func wellFindings(changes ...func(*webAppFindings)) *webAppFindings {
 	app := clitest.ReadyApp()
 	owned := metav1.ObjectMeta{Name: "shop", UID: "service-uid", OwnerReferences: clitest.OwnedBy(app)}
-	f := &findings{app: app, now: clitest.Now, service: &corev1.Service{ObjectMeta: owned}, logs: map[logTarget]logTail{}}
+	f := &webAppFindings{app: app, findings: findings{now: clitest.Now, service: &corev1.Service{ObjectMeta: owned}, logs: map[logTarget]logTail{}}}
 	f.deployment = &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "shop", UID: "deployment-uid", Generation: 2, OwnerReferences: clitest.OwnedBy(app),
@@ -42,8 +42,8 @@ func wellFindings(changes ...func(*findings)) *findings {
 
 // rollingFindings returns findings in the middle of a rollout. The pod of the new
 // ReplicaSet has the given status.
-func rollingFindings(reason, message string, status corev1.PodStatus, changes ...func(*findings)) *findings {
-	f := wellFindings(func(f *findings) {
+func rollingFindings(reason, message string, status corev1.PodStatus, changes ...func(*webAppFindings)) *webAppFindings {
+	f := wellFindings(func(f *webAppFindings) {
 		clitest.Unready(reason, message)(f.app)
 		f.deployment.Status.UpdatedReplicas, f.deployment.Status.Replicas = 1, 3
 		f.deployment.Annotations[health.AnnotationRevision] = "3"
@@ -106,8 +106,8 @@ func warning(object types.UID, reason, message string, age time.Duration, count 
 
 const crashMessage = `pod "shop-3-a" container "app" ended with exit code 1: cannot reach the database`
 
-func crashFindings(changes ...func(*findings)) *findings {
-	return rollingFindings("CrashLoopBackOff", crashMessage, clitest.Crashing(false), append([]func(*findings){func(f *findings) {
+func crashFindings(changes ...func(*webAppFindings)) *webAppFindings {
+	return rollingFindings("CrashLoopBackOff", crashMessage, clitest.Crashing(false), append([]func(*webAppFindings){func(f *webAppFindings) {
 		f.logs[logTarget{"shop-3-a", "app", true}] = logTail{Lines: []string{"listening on :8080", "cannot reach the database", "exit"}}
 		f.events = []corev1.Event{
 			warning("shop-3-a-uid", "BackOff", "Back-off restarting failed container app", 40*time.Second, 12),
@@ -117,23 +117,23 @@ func crashFindings(changes ...func(*findings)) *findings {
 	}}, changes...)...)
 }
 
-func whyCases() map[string]*findings {
+func whyCases() map[string]*webAppFindings {
 	unschedulable := corev1.PodStatus{Conditions: []corev1.PodCondition{{
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
 		Message: "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims.",
 	}}}
-	return map[string]*findings{
+	return map[string]*webAppFindings{
 		"well":  wellFindings(),
 		"crash": crashFindings(),
-		"crash-many": crashFindings(func(f *findings) {
+		"crash-many": crashFindings(func(f *webAppFindings) {
 			f.pods = append(f.pods, pod("shop-3-b", "shop-3", clitest.Crashing(false)), pod("shop-3-c", "shop-3", clitest.Crashing(false)))
 		}),
-		"log-unavailable": crashFindings(func(f *findings) {
+		"log-unavailable": crashFindings(func(f *webAppFindings) {
 			f.logs = map[logTarget]logTail{{"shop-3-a", "app", true}: {Error: "the node is away"}}
 		}),
 		"image": rollingFindings("ImageNotFound", `pod "shop-3-a" container "app": ImagePullBackOff: image "registry.example.com/shop:1.5.0" does not exist: check spec.image`,
 			clitest.Waiting("ImagePullBackOff", "not found")),
-		"missing-config": wellFindings(func(f *findings) {
+		"missing-config": wellFindings(func(f *webAppFindings) {
 			clitest.Unready(slipwayv1alpha1.ReasonSecretNotFound, `Secret "db" does not exist (spec.envFrom[0].secretRef)`)(f.app)
 			f.deployment, f.replicaSets, f.pods = nil, nil, nil
 			f.config = []configFinding{
@@ -143,23 +143,23 @@ func whyCases() map[string]*findings {
 				{configUse: configUse{kind: kindSecret, name: "pull", field: "spec.imagePullSecrets[0]"}, readable: true},
 			}
 		}),
-		"volume": rollingFindings("VolumePending", `PersistentVolumeClaim "shop-data" is not bound (spec.storage)`, unschedulable, func(f *findings) {
+		"volume": rollingFindings("VolumePending", `PersistentVolumeClaim "shop-data" is not bound (spec.storage)`, unschedulable, func(f *webAppFindings) {
 			f.app.Spec.Storage = &slipwayv1alpha1.Storage{MountPath: "/data"}
 			f.claim = boundClaim()
 			f.claim.Status.Phase = corev1.ClaimPending
 			f.events = []corev1.Event{warning("claim-uid", "ProvisioningFailed", `storageclass.storage.k8s.io "fast" not found`, 5*time.Second, 3)}
 		}),
-		"conflict": wellFindings(func(f *findings) {
+		"conflict": wellFindings(func(f *webAppFindings) {
 			clitest.Unready(slipwayv1alpha1.ReasonNameConflict, `Deployment "shop" exists and is not ours`)(f.app)
 			f.deployment.OwnerReferences, f.service.OwnerReferences = nil, nil
 		}),
-		"app-warnings": wellFindings(func(f *findings) {
+		"app-warnings": wellFindings(func(f *webAppFindings) {
 			clitest.Unready("NotReady", "x")(f.app)
 			f.events = []corev1.Event{
 				warning("app-uid", "SecretNotFound", "over long ago", 20*time.Minute, 1), warning("app-uid", "APIError", "of this trouble", time.Minute, 1),
 			}
 		}),
-		"quota": wellFindings(func(f *findings) {
+		"quota": wellFindings(func(f *webAppFindings) {
 			clitest.Unready(slipwayv1alpha1.ReasonQuotaExceeded, "quota")(f.app)
 			f.pods, f.replicaSets = nil, []appsv1.ReplicaSet{set("shop-2", "2", 2, 0)}
 			f.replicaSets[0].Status.Replicas = 0
@@ -168,33 +168,33 @@ func whyCases() map[string]*findings {
 				Message: `pods "shop-2-x" is forbidden: exceeded quota: small, requested: pods=1, used: pods=0, limited: pods=0`,
 			}}}
 		}),
-		"rolled-back": wellFindings(func(f *findings) {
+		"rolled-back": wellFindings(func(f *webAppFindings) {
 			f.app = clitest.ReadyApp(clitest.RolledBack)
 			f.pods = append(f.pods, leaving(-10*time.Second))
 			f.events = []corev1.Event{warning("app-uid", "CrashLoopBackOff", f.app.Status.Rollback.Message, time.Second, 1)}
 		}),
-		"recreate": rollingFindings("RolloutInProgress", "x", corev1.PodStatus{}, func(f *findings) {
+		"recreate": rollingFindings("RolloutInProgress", "x", corev1.PodStatus{}, func(f *webAppFindings) {
 			f.app.Spec.Storage = &slipwayv1alpha1.Storage{MountPath: "/data"}
 			f.claim = boundClaim()
 			f.pods = append(f.pods[:2], leaving(-10*time.Second))
 		}),
-		"lost-a-pod": wellFindings(func(f *findings) {
+		"lost-a-pod": wellFindings(func(f *webAppFindings) {
 			clitest.Unready(slipwayv1alpha1.ReasonReplicasNotReady, `Deployment "shop" has fewer ready pods than asked for`)(f.app)
 			f.deployment.Status.ReadyReplicas, f.deployment.Status.AvailableReplicas = 1, 1
 			f.deployment.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"}}
 			f.replicaSets[1].Status.ReadyReplicas, f.replicaSets[1].Status.AvailableReplicas = 1, 1
 			f.pods[1].Status = clitest.Crashing(false)
 		}),
-		"overdue":         wellFindings(func(f *findings) { f.pods = append(f.pods, leaving(10*time.Minute)) }),
-		"not-as-reported": wellFindings(func(f *findings) { f.pods[0].Status = clitest.Crashing(true) }),
-		"not-observed":    wellFindings(func(f *findings) { f.app.Generation++ }),
-		"unreadable": wellFindings(func(f *findings) {
+		"overdue":         wellFindings(func(f *webAppFindings) { f.pods = append(f.pods, leaving(10*time.Minute)) }),
+		"not-as-reported": wellFindings(func(f *webAppFindings) { f.pods[0].Status = clitest.Crashing(true) }),
+		"not-observed":    wellFindings(func(f *webAppFindings) { f.app.Generation++ }),
+		"unreadable": wellFindings(func(f *webAppFindings) {
 			f.unreadable = []string{"pods", "events", `Secret "db"`}
 			f.config = []configFinding{{configUse: configUse{kind: kindSecret, name: "db"}}}
 		}),
 		"probe": rollingFindings("NotReady", "x", corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
 			Name: "app", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
-		}}}, func(f *findings) {
+		}}}, func(f *webAppFindings) {
 			f.logs[logTarget{"shop-3-a", "app", false}] = logTail{Lines: []string{"GET /healthz 500"}}
 			f.events = []corev1.Event{warning("shop-3-a-uid", "Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 500\r\n", time.Second, 1)}
 		}),
@@ -204,12 +204,12 @@ func whyCases() map[string]*findings {
 func TestWhy(t *testing.T) {
 	for name, f := range whyCases() {
 		t.Run(name, func(t *testing.T) {
-			clitest.Golden(t, "why/"+name+".txt", func(out *bytes.Buffer) error { return printWhy(out, explain(f)) })
+			clitest.Golden(t, "why/"+name+".txt", func(out *bytes.Buffer) error { return printWhy(out, f.explain()) })
 		})
 	}
 	clitest.Golden(t, "why/crash.json", func(out *bytes.Buffer) error {
 		output := command.FormatJSON
-		return output.Print(out, explain(crashFindings()))
+		return output.Print(out, crashFindings().explain())
 	})
 }
 
@@ -217,7 +217,7 @@ func TestWhy(t *testing.T) {
 func TestWhyExitState(t *testing.T) {
 	for name, f := range whyCases() {
 		well := name == "well" || name == "unreadable" || name == "overdue"
-		if got := explain(f).State; (got == health.Healthy) != well {
+		if got := f.explain().State; (got == health.Healthy) != well {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
@@ -299,7 +299,7 @@ func TestWhySteersNoTerminal(t *testing.T) {
 		a.Spec.Storage = &slipwayv1alpha1.Storage{MountPath: "/\x1bdata"}
 	})
 	out := &bytes.Buffer{}
-	if err := printWhy(out, explain(&findings{app: app, now: clitest.Now})); err != nil {
+	if err := printWhy(out, (&webAppFindings{app: app, findings: findings{now: clitest.Now}}).explain()); err != nil {
 		t.Fatal(err)
 	}
 	odd := func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }
