@@ -26,6 +26,7 @@ const historyExample = `  # What ran before
   # What changed in an object of any kind, and who did it?
   kubectl slipway history certificates.cert-manager.io/shop-tls --since 7d --diff`
 
+// NewHistoryCommand makes the command history.
 func NewHistoryCommand(p *command.Program) *cobra.Command {
 	o := &monitor.ChangesOptions{Program: p, Output: command.FormatTable}
 	cmd := &cobra.Command{

@@ -49,6 +49,7 @@ type rollbackOptions struct {
 	timeout time.Duration
 }
 
+// NewRollbackCommand makes the command rollback.
 func NewRollbackCommand(p *command.Program) *cobra.Command {
 	o := &rollbackOptions{Program: p, output: command.FormatTable}
 	cmd := &cobra.Command{

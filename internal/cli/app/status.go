@@ -33,6 +33,7 @@ type statusOptions struct {
 	timeout time.Duration
 }
 
+// NewStatusCommand makes the command status.
 func NewStatusCommand(p *command.Program) *cobra.Command {
 	o := &statusOptions{Program: p, output: command.FormatTable}
 	cmd := &cobra.Command{

@@ -29,6 +29,7 @@ func oneBackup(_ *cobra.Command, args []string) error {
 	return err
 }
 
+// NewCommand makes the command backup with those below it.
 func NewCommand(p *command.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup",

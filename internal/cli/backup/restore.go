@@ -39,6 +39,7 @@ type restoreOptions struct {
 	overwrite, asRoot                  bool
 }
 
+// NewRestoreCommand makes the command restore.
 func NewRestoreCommand(p *command.Program) *cobra.Command {
 	o := &restoreOptions{waitOptions: waitOptions{Program: p, output: command.FormatTable}}
 	cmd := &cobra.Command{

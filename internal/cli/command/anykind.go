@@ -45,6 +45,7 @@ type KindInfo struct {
 	Namespaced bool
 }
 
+// AnyClients makes the clients for objects of any kind. Kinds are discovered anew, but not before one is asked for.
 func (p *Program) AnyClients() (*AnyClients, error) {
 	clients, err := p.Clients()
 	if err != nil {
@@ -77,7 +78,7 @@ func (p *Program) AnyClients() (*AnyClients, error) {
 	return c, nil
 }
 
-// NamesObject tells that an argument is KIND/NAME.
+// NamesObject reports whether an argument is KIND/NAME.
 func NamesObject(argument string) bool {
 	kind, name, found := strings.Cut(argument, "/")
 	return found && kind != "" && name != "" && !strings.ContainsAny(name, "/,") && !strings.Contains(kind, ",")
@@ -125,6 +126,7 @@ func (p *Program) getAsKubectl(clients *AnyClients, argument string) (*unstructu
 	return object, InfoOf(info[0].Mapping), nil
 }
 
+// InfoOf is the kind of a mapping.
 func InfoOf(mapping *meta.RESTMapping) KindInfo {
 	return KindInfo{mapping.Resource, mapping.GroupVersionKind.Kind, mapping.Scope.Name() == meta.RESTScopeNameNamespace}
 }
@@ -176,16 +178,16 @@ type Owned struct {
 	Info KindInfo
 }
 
-// ownedObjects are the objects that have an owner, and the kinds that the user may not list, or that could not be listed.
-type ownedObjects struct {
+// OwnedObjects are the objects that have an owner, and the kinds that the user may not list, or that could not be listed.
+type OwnedObjects struct {
 	sync.Mutex
 	Objects                []Owned
 	Unreadable, Unanswered []string
 }
 
 // ListOwned lists the metadata of all objects that have an owner. What cannot be read is named.
-func (c *AnyClients) ListOwned(ctx context.Context, kinds []KindInfo, namespace string) (*ownedObjects, error) {
-	found := &ownedObjects{}
+func (c *AnyClients) ListOwned(ctx context.Context, kinds []KindInfo, namespace string) (*OwnedObjects, error) {
+	found := &OwnedObjects{}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(ParallelReads)
 	for _, kind := range kinds {
@@ -202,7 +204,7 @@ func (c *AnyClients) ListOwned(ctx context.Context, kinds []KindInfo, namespace 
 }
 
 // add takes what the list of a kind returned.
-func (o *ownedObjects) add(kind KindInfo, list []Owned, whole bool, err error) {
+func (o *OwnedObjects) add(kind KindInfo, list []Owned, whole bool, err error) {
 	o.Lock()
 	defer o.Unlock()
 	o.Objects = append(o.Objects, list...)

@@ -41,18 +41,22 @@ func (p *Program) Clients() (*Clients, error) {
 	return &Clients{Slipway: slipway, Kube: kube, Namespace: namespace}, nil
 }
 
+// WebApps are those of the namespace.
 func (c *Clients) WebApps() typed.WebAppInterface {
 	return c.Slipway.SlipwayV1alpha1().WebApps(c.Namespace)
 }
 
+// Backups are those of the namespace.
 func (c *Clients) Backups() typed.BackupInterface {
 	return c.Slipway.SlipwayV1alpha1().Backups(c.Namespace)
 }
 
+// BackupRuns are those of the namespace.
 func (c *Clients) BackupRuns() typed.BackupRunInterface {
 	return c.Slipway.SlipwayV1alpha1().BackupRuns(c.Namespace)
 }
 
+// Restores are those of the namespace.
 func (c *Clients) Restores() typed.RestoreInterface {
 	return c.Slipway.SlipwayV1alpha1().Restores(c.Namespace)
 }
@@ -70,7 +74,7 @@ func (c *Clients) GetBackup(ctx context.Context, name string) (*slipwayv1alpha1.
 	return backup, c.NotGot(err, BackupKind, name)
 }
 
-// NotGot says why an object of Slipway could not be read.
+// NotGot says why an object of Slipway could not be read. Without an error it returns nil.
 func (c *Clients) NotGot(err error, kind *OurKind, name string) error {
 	in := ""
 	if kind.namespaced {

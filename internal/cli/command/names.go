@@ -37,8 +37,10 @@ var (
 // ShortGateway is the old short name of APIGateways. For many it means the Gateway of the Gateway API.
 const ShortGateway = "gw"
 
+// Singular is the name of one object of the kind, as users write it.
 func (k *OurKind) Singular() string { return strings.ToLower(k.kind) }
 
+// Plural is the name of the kind in paths of the API.
 func (k *OurKind) Plural() string { return strings.ToLower(k.kinds) }
 
 // isNamed reports whether a word is one of the names of the kind.

@@ -42,6 +42,7 @@ func (f *Format) Set(value string) error {
 	}
 }
 
+// AddFlag adds --output. The value that the format has is the default.
 func (f *Format) AddFlag(cmd *cobra.Command) {
 	cmd.Flags().VarP(f, "output", "o", "how to show the result")
 	MustComplete(cmd, "output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
@@ -110,6 +111,7 @@ func Age(then metav1.Time, now time.Time) string {
 	return duration.HumanDuration(now.Sub(then.Time))
 }
 
+// OrNone replaces an empty text in a list of what an object has.
 func OrNone(text string) string {
 	if text == "" {
 		return "<none>"
@@ -117,6 +119,7 @@ func OrNone(text string) string {
 	return text
 }
 
+// OrDash replaces an empty text in a column.
 func OrDash(text string) string {
 	if text == "" {
 		return "-"

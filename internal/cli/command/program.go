@@ -43,8 +43,10 @@ type ExitError struct {
 	NotFound bool
 }
 
+// Error returns the message.
 func (e *ExitError) Error() string { return e.Message }
 
+// UsageErrorf is an error of who wrote the command line. How to get help is printed below it.
 func UsageErrorf(format string, args ...any) error {
 	return &ExitError{Code: ExitNotReady, Message: fmt.Sprintf(format, args...), usage: true}
 }

@@ -39,6 +39,7 @@ func (p *Program) Target(ctx context.Context, argument string) (*Clients, *slipw
 	return clients, app, nil
 }
 
+// OneTarget accepts one argument, which names a WebApp.
 func OneTarget(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return UsageErrorf("name one WebApp: webapp/NAME")
@@ -47,6 +48,7 @@ func OneTarget(_ *cobra.Command, args []string) error {
 	return err
 }
 
+// NoArguments accepts none.
 func NoArguments(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return UsageErrorf("unexpected argument %q", args[0])

@@ -59,6 +59,7 @@ func VerdictOf(app Declared, name string, observed, generation int64) health.Ver
 	}
 }
 
+// TrueCondition returns the condition if its status is True, and nil otherwise.
 func TrueCondition(app Declared, conditionType string) *metav1.Condition {
 	if c := meta.FindStatusCondition(app.GetConditions(), conditionType); c != nil && c.Status == metav1.ConditionTrue {
 		return c

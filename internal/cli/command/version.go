@@ -14,6 +14,7 @@ type versionView struct {
 	Platform string `json:"platform"`
 }
 
+// NewVersionCommand makes the command version.
 func NewVersionCommand(p *Program) *cobra.Command {
 	output := FormatTable
 	cmd := &cobra.Command{

@@ -14,6 +14,7 @@ import (
 // ExitBreaks is the exit code of a check that found something that breaks.
 const ExitBreaks = 2
 
+// NewCommand makes the command crd with those below it.
 func NewCommand(p *command.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "crd",

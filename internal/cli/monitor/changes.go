@@ -33,6 +33,7 @@ const changesExample = `  # What changed in the last hour?
   # What changed of one kind in a namespace?
   kubectl slipway changes --kind certificates.cert-manager.io -n shop`
 
+// ChangesOptions are the flags of commands that show changes from the history of the monitor.
 type ChangesOptions struct {
 	*command.Program
 	monitorFlags
@@ -42,6 +43,7 @@ type ChangesOptions struct {
 	Limit              int
 }
 
+// NewChangesCommand makes the command changes.
 func NewChangesCommand(p *command.Program) *cobra.Command {
 	o := &ChangesOptions{Program: p, Output: command.FormatTable}
 	cmd := &cobra.Command{

@@ -25,6 +25,7 @@ type monitorOptions struct {
 	kind   string
 }
 
+// NewHealthCommand makes the command health.
 func NewHealthCommand(p *command.Program) *cobra.Command {
 	o := &monitorOptions{Program: p, output: command.FormatTable}
 	cmd := &cobra.Command{
@@ -41,6 +42,7 @@ func NewHealthCommand(p *command.Program) *cobra.Command {
 	return cmd
 }
 
+// NewCoverageCommand makes the command coverage.
 func NewCoverageCommand(p *command.Program) *cobra.Command {
 	o := &monitorOptions{Program: p, output: command.FormatTable}
 	cmd := &cobra.Command{

@@ -32,6 +32,7 @@ type uiOptions struct {
 	port int
 }
 
+// NewUICommand makes the command ui.
 func NewUICommand(p *command.Program) *cobra.Command {
 	o := &uiOptions{Program: p}
 	cmd := &cobra.Command{

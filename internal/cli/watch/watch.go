@@ -41,6 +41,7 @@ type watchOptions struct {
 	allNamespaces bool
 }
 
+// NewCommand makes the command watch.
 func NewCommand(p *command.Program) *cobra.Command {
 	o := &watchOptions{Program: p, output: command.FormatTable}
 	cmd := &cobra.Command{

@@ -28,6 +28,7 @@ type treeOptions struct {
 	limit  int
 }
 
+// NewTreeCommand makes the command tree.
 func NewTreeCommand(p *command.Program) *cobra.Command {
 	o := &treeOptions{Program: p, output: command.FormatTable}
 	cmd := &cobra.Command{

@@ -57,6 +57,7 @@ type whyOptions struct {
 	foreign bool
 }
 
+// NewCommand makes the command why.
 func NewCommand(p *command.Program) *cobra.Command {
 	o := &whyOptions{Program: p, output: command.FormatTable}
 	cmd := &cobra.Command{

@@ -14,6 +14,7 @@ import (
 // Now is the time at which the tests run.
 var Now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
+// Ago is a time before Now.
 func Ago(d time.Duration) metav1.Time { return metav1.NewTime(Now.Add(-d)) }
 
 // ReadyApp returns a WebApp that has been ready for ten minutes, with the given changes.
@@ -44,6 +45,7 @@ func ReadyApp(changes ...func(*slipwayv1alpha1.WebApp)) *slipwayv1alpha1.WebApp 
 	return app
 }
 
+// Condition is one that has been as it is for ten minutes.
 func Condition(conditionType string, status bool, reason, message string) metav1.Condition {
 	c := metav1.Condition{Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: message, LastTransitionTime: Ago(10 * time.Minute)}
 	if status {
@@ -75,6 +77,7 @@ func RolledBack(app *slipwayv1alpha1.WebApp) {
 	SetCondition(app, Condition(slipwayv1alpha1.ConditionRolledBack, true, "CrashLoopBackOff", message))
 }
 
+// SetCondition replaces the condition of the same type, or adds it.
 func SetCondition(app *slipwayv1alpha1.WebApp, c metav1.Condition) {
 	for i := range app.Status.Conditions {
 		if app.Status.Conditions[i].Type == c.Type {
@@ -85,18 +88,22 @@ func SetCondition(app *slipwayv1alpha1.WebApp, c metav1.Condition) {
 	app.Status.Conditions = append(app.Status.Conditions, c)
 }
 
+// OwnedBy makes a WebApp the controller of an object.
 func OwnedBy(app *slipwayv1alpha1.WebApp) []metav1.OwnerReference {
 	return []metav1.OwnerReference{*metav1.NewControllerRef(app, slipwayv1alpha1.SchemeGroupVersion.WithKind(desired.Kind))}
 }
 
+// ControlledBy makes an object of Kubernetes the controller of another.
 func ControlledBy(kind, name string, uid types.UID) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: name, UID: uid, Controller: new(true)}}
 }
 
+// Ended is the state of a container that has ended.
 func Ended(code int32, message string) *corev1.ContainerStateTerminated {
 	return &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error", Message: message}
 }
 
+// Crashing is the status of a pod whose container has ended with an error, and runs again or waits to.
 func Crashing(running bool) corev1.PodStatus {
 	status := corev1.ContainerStatus{
 		Name: "app", RestartCount: 4,
@@ -109,6 +116,7 @@ func Crashing(running bool) corev1.PodStatus {
 	return corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{status}}
 }
 
+// Waiting is the status of a pod whose container has not started.
 func Waiting(reason, message string) corev1.PodStatus {
 	return corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
 		Name: "app", Image: "registry.example.com/shop:1.5.0",

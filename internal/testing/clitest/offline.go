@@ -18,7 +18,7 @@ func Offline(t *testing.T, add func(*command.Program, *cobra.Command), args ...s
 	return OfflineReading(t, &bytes.Buffer{}, add, args...)
 }
 
-// OfflineReading is offline with a standard input.
+// OfflineReading is Offline with a standard input.
 func OfflineReading(t *testing.T, in io.Reader, add func(*command.Program, *cobra.Command), args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	out, errOut := &bytes.Buffer{}, &bytes.Buffer{}
