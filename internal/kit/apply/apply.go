@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -390,11 +389,3 @@ func blockerOf(child Child, existing client.Object) *metav1.PartialObjectMetadat
 // conflictRecheck is when to look again for a foreign object. The caches do not show
 // it; the watch that does may be one too many, or may hear nothing.
 const conflictRecheck = 10 * time.Second
-
-func kindOf(c Configuration) schema.GroupVersionKind {
-	return schema.FromAPIVersionAndKind(*c.GetAPIVersion(), *c.GetKind())
-}
-
-func subject(c Configuration) string {
-	return fmt.Sprintf("%s %q", *c.GetKind(), *c.GetName())
-}
