@@ -27,6 +27,7 @@ type Configuration interface {
 	GetKind() *string
 	GetAPIVersion() *string
 	GetName() *string
+	// GetNamespace returns nil for an object that is in no namespace.
 	GetNamespace() *string
 }
 
@@ -238,7 +239,7 @@ func withMetadata(desired []byte, field, value string) ([]byte, error) {
 func (a *Applier) getLive(ctx context.Context, owner client.Object, child Child) (exists bool, err error) {
 	existing := &metav1.PartialObjectMetadata{}
 	existing.SetGroupVersionKind(kindOf(child.Desired))
-	key := client.ObjectKey{Namespace: *child.Desired.GetNamespace(), Name: *child.Desired.GetName()}
+	key := client.ObjectKey{Namespace: namespaceOf(child.Desired), Name: *child.Desired.GetName()}
 	if err := a.Live.Get(ctx, key, existing); err != nil {
 		if apierrors.IsNotFound(err) {
 			return false, nil
@@ -297,7 +298,7 @@ func (a *Applier) patch(ctx context.Context, owner client.Object, child Child, d
 	if !ok {
 		return fmt.Errorf("%T is no object", child.Current)
 	}
-	object.SetNamespace(*child.Desired.GetNamespace())
+	object.SetNamespace(namespaceOf(child.Desired))
 	object.SetName(*child.Desired.GetName())
 	options = append([]client.PatchOption{client.FieldOwner(a.FieldManager)}, options...)
 	if _, secret := object.(*corev1.Secret); secret {
@@ -364,22 +365,22 @@ func (a *Applier) ownershipError(owner client.Object, child Child, existing clie
 	case a.Ours(owner, existing) && existing.GetDeletionTimestamp().IsZero():
 		return nil
 	case a.Ours(owner, existing):
-		return outcome.Waitingf(0, slipwayv1alpha1.ReasonTerminating, "%s is being deleted and is recreated afterwards", subject(child.Desired))
+		return outcome.Waitingf(0, slipwayv1alpha1.ReasonTerminating, "%s is being deleted and is recreated afterwards", placed(owner, child.Desired))
 	case controller != nil && controller.Name == owner.GetName() && a.ownEntry(existing) != nil:
 		// An owner of the same name was deleted, and the garbage collector is on its way.
 		return outcome.Waitingf(0, slipwayv1alpha1.ReasonTerminating,
-			"%s belongs to a deleted %s of the same name and is recreated when it is gone", subject(child.Desired), controller.Kind)
+			"%s belongs to a deleted %s of the same name and is recreated when it is gone", placed(owner, child.Desired), controller.Kind)
 	case controller != nil:
-		return outcome.Blockedf(0, slipwayv1alpha1.ReasonNameConflict, "%s exists and belongs to %s %q: rename one of them", subject(child.Desired), controller.Kind, controller.Name)
+		return outcome.Blockedf(0, slipwayv1alpha1.ReasonNameConflict, "%s exists and belongs to %s %q: rename one of them", placed(owner, child.Desired), controller.Kind, controller.Name)
 	default:
-		return outcome.Blockedf(0, slipwayv1alpha1.ReasonNameConflict, "%s exists and was not made by Slipway: rename or delete one of them", subject(child.Desired))
+		return outcome.Blockedf(0, slipwayv1alpha1.ReasonNameConflict, "%s exists and was not made by Slipway: rename or delete one of them", placed(owner, child.Desired))
 	}
 }
 
 // blockerOf is as much of an existing object as tells whether it is still the same.
 func blockerOf(child Child, existing client.Object) *metav1.PartialObjectMetadata {
 	blocker := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Namespace: *child.Desired.GetNamespace(), Name: *child.Desired.GetName(), UID: existing.GetUID(),
+		Namespace: namespaceOf(child.Desired), Name: *child.Desired.GetName(), UID: existing.GetUID(),
 		DeletionTimestamp: existing.GetDeletionTimestamp(), OwnerReferences: existing.GetOwnerReferences(),
 	}}
 	blocker.SetGroupVersionKind(kindOf(child.Desired))

@@ -11,4 +11,7 @@
 // An object of the same name that the owner does not control is never touched. Items that
 // others have added to a list stay. Only one that has the unique name of a desired item goes:
 // the API server would refuse the two side by side.
+//
+// An owner may be in a namespace, and then its children are beside it. Or it is in none, and then they may be in any, or in
+// none, too.
 package apply

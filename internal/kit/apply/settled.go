@@ -108,7 +108,7 @@ func (s *settled) setHidden(child Child, is bool) {
 type childKey struct{ kind, namespace, name string }
 
 func keyOf(c Configuration) childKey {
-	return childKey{*c.GetKind(), *c.GetNamespace(), *c.GetName()}
+	return childKey{*c.GetKind(), namespaceOf(c), *c.GetName()}
 }
 
 func (s *settled) load() *settled {

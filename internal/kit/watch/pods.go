@@ -20,7 +20,8 @@ func ReplicaSet() *metav1.PartialObjectMetadata {
 	return replicaSet
 }
 
-// Of selects what an index has of an owner, in its namespace.
+// Of selects what an index has of an owner, in its namespace. Of an owner that is in none it selects what the index has in all of
+// them: there the label alone tells whose an object is.
 func Of(owner client.Object, index string) *client.ListOptions {
 	return &client.ListOptions{Namespace: owner.GetNamespace(), FieldSelector: fields.OneTermEqualSelector(index, owner.GetName())}
 }

@@ -52,15 +52,25 @@ func ByLabel(label string) handler.EventHandler {
 	return By(func(object client.Object) string { return object.GetLabels()[label] })
 }
 
+// ByLabelInCluster is ByLabel for owners that are in no namespace: it does not matter in which one the object is.
+func ByLabelInCluster(label string) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+		return requestFor("", object.GetLabels()[label])
+	})
+}
+
 // By maps an object to the one that it names, in its namespace. An empty name is none.
 func By(name func(client.Object) string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
-		named := name(object)
-		if named == "" {
-			return nil
-		}
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: named}}}
+		return requestFor(object.GetNamespace(), name(object))
 	})
+}
+
+func requestFor(namespace, name string) []reconcile.Request {
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
 }
 
 // Referrers maps an object to those that refer to it.

@@ -10,7 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -114,6 +117,38 @@ func TestAnErrorOfTheCacheIsLoggedUnlessTheOperatorEnds(t *testing.T) {
 			}
 			if len(lines) != tc.want || tc.want > 0 && !strings.Contains(lines[0], "no such index") {
 				t.Errorf("%d lines, want %d: %v", len(lines), tc.want, lines)
+			}
+		})
+	}
+}
+
+// An event is about the owner that a label names: beside the object, or in no namespace where owners are in none.
+func TestALabelNamesTheOwnerOfAnEvent(t *testing.T) {
+	object := func(value string) client.Object {
+		return &slipwayv1alpha1.WebApp{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "it", Labels: map[string]string{"of": value}}}
+	}
+	for name, tc := range map[string]struct {
+		handler handler.EventHandler
+		object  client.Object
+		want    []types.NamespacedName
+	}{
+		"beside it":             {watch.ByLabel("of"), object("shop"), []types.NamespacedName{{Namespace: "team", Name: "shop"}}},
+		"in no namespace":       {watch.ByLabelInCluster("of"), object("shop"), []types.NamespacedName{{Name: "shop"}}},
+		"none beside it":        {watch.ByLabel("of"), object(""), nil},
+		"none in no namespace":  {watch.ByLabelInCluster("of"), object(""), nil},
+		"another label's value": {watch.ByLabelInCluster("by"), object("shop"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+			defer queue.ShutDown()
+			tc.handler.Create(t.Context(), event.CreateEvent{Object: tc.object}, queue)
+			var got []types.NamespacedName
+			for queue.Len() > 0 {
+				request, _ := queue.Get()
+				got = append(got, request.NamespacedName)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}
