@@ -13,7 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipway-dev/slipway/internal/controller/apigateway"
 	"github.com/slipway-dev/slipway/internal/controller/backup"
+	"github.com/slipway-dev/slipway/internal/controller/gateway"
 )
 
 // kindsOf counts how often each kind is in a budget.
@@ -34,19 +36,15 @@ func kindsOf(counts map[string]int, budget map[client.Object]cache.ByObject) {
 // TestTheCacheBudgetIsDocumented compares the table in docs/architecture.md with what is cached.
 func TestTheCacheBudgetIsDocumented(t *testing.T) {
 	cached := map[string]int{}
-	limited := gatewayBudget([]string{"team"}, true).Objects.ByObject
-	whole := gatewayBudget(nil, false)
+	limited := gateway.NewBudget(watched([]string{"team"}), true).Objects.ByObject
+	whole := gateway.NewBudget(nil, false)
 	maps.DeleteFunc(limited, func(object client.Object, _ cache.ByObject) bool {
 		return fmt.Sprintf("%T", object) != "*v1.RoleBinding" // the rest is in both
 	})
-	for _, budget := range []map[client.Object]cache.ByObject{cacheOptions(nil, "slipway-system").ByObject, exposureBudget(nil).ByObject, whole.Classes.ByObject, whole.Objects.ByObject, limited} {
+	for _, budget := range []map[client.Object]cache.ByObject{cacheOptions(nil, "slipway-system").ByObject, apigateway.ExposureBudget(nil).ByObject, whole.Classes.ByObject, whole.Objects.ByObject, limited} {
 		kindsOf(cached, budget)
 	}
-	named := map[client.Object]cache.ByObject{}
-	for _, object := range backup.Named(false) {
-		named[object] = cache.ByObject{}
-	}
-	kindsOf(cached, named)
+	kindsOf(cached, backup.NamedBudget(nil).ByObject)
 	_, text, _ := strings.Cut(readFile(t, "docs", "architecture.md"), "## The cache budget")
 	text, _, _ = strings.Cut(text, "In addition,")
 	stated := map[string]int{}

@@ -26,7 +26,7 @@ func ControllerNames() []string {
 // addControllers registers the controllers.
 func addControllers(mgr ctrl.Manager, options Options) error {
 	// Backups and Restores name objects of the same kinds.
-	named, err := optional.New(mgr, optional.Options{Budget: namedBudget(options.Namespaces), NewCache: options.NewCache})
+	named, err := optional.New(mgr, optional.Options{Budget: backup.NamedBudget(watched(options.Namespaces)), NewCache: options.NewCache})
 	if err != nil {
 		return fmt.Errorf("set up the kinds of what others make: %w", err)
 	}
@@ -65,7 +65,7 @@ func gatewayOptions(options Options) gateway.Options {
 		ServiceType:             options.GatewayServiceType,
 		AdminPort:               options.GatewayAdminPort,
 		Namespaces:              limitedTo,
-		Budget:                  gatewayBudget(options.Namespaces, len(limitedTo) > 0),
+		Budget:                  gateway.NewBudget(watched(options.Namespaces), len(limitedTo) > 0),
 		NewCache:                options.NewCache,
 		MaxConcurrentReconciles: options.MaxConcurrentReconciles,
 		NewQueue:                options.NewQueue,
@@ -93,7 +93,7 @@ func setups(mgr ctrl.Manager, options Options, gateways gateway.Options, named *
 				Namespace:               ownNamespace(options),
 				HTTPRouteGateways:       options.HTTPRouteGateways,
 				AdminPort:               options.GatewayAdminPort,
-				GatewayAPI:              exposureBudget(options.Namespaces),
+				GatewayAPI:              apigateway.ExposureBudget(watched(options.Namespaces)),
 				Namespaces:              namespaces,
 				NewCache:                options.NewCache,
 				MaxConcurrentReconciles: options.MaxConcurrentReconciles,

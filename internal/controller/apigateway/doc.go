@@ -5,6 +5,7 @@
 // a route that changes does not wait for this controller. Every file does one of these:
 //
 //	controller.go  Reconcile, the table of contents, and following the pods
+//	budget.go      what is kept in memory of the Gateway API's kinds
 //	setup.go       what is watched, and how an event finds its APIGateway
 //	scope.go       what one reconcile knows, and loading it
 //	check.go       what the spec alone tells about its routes (pure)

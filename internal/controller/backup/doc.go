@@ -6,6 +6,7 @@
 // taken for it.
 //
 //	controller.go  Reconcile
+//	budget.go      what is kept in memory of what Backups name
 //	setup.go       watches, indexes
 //	scope.go       what one reconcile knows
 //	validate.go    what the schema cannot check (pure), and the webhook that refuses it

@@ -7,6 +7,7 @@
 // these:
 //
 //	controller.go  Reconcile, the table of contents, and following the pods
+//	budget.go      what is kept in memory of the Gateway API
 //	setup.go       what is watched
 //	refer.go       how an event finds its Gateways
 //	kinds.go       the kinds of the Gateway API, which a cluster need not have
