@@ -23,7 +23,6 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/cli/command"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
-	"github.com/slipway-dev/slipway/internal/operator"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
@@ -98,7 +97,7 @@ func (f *fixture) httpRoute(namespace, name, gateway, backendNamespace, service 
 // startGatewayOperator runs the operator for Gateways of some namespaces.
 func (f *fixture) startGatewayOperator(namespaces ...string) {
 	f.Helper()
-	env.StartOperatorWith(f, func(_ *rest.Config, options *operator.Options) {
+	env.StartOperatorWith(f, func(_ *rest.Config, options *environment.Options) {
 		options.Namespaces = namespaces
 		options.Controllers = []string{"gateway", "gatewayclass"}
 	})

@@ -24,17 +24,17 @@ func ControllerNames() []string {
 }
 
 // addControllers registers the controllers.
-func addControllers(mgr ctrl.Manager, options Options) error {
+func addControllers(mgr ctrl.Manager, options Options, seams Seams) error {
 	// Backups and Restores name objects of the same kinds.
-	named, err := optional.New(mgr, optional.Options{Budget: backup.NamedBudget(watched(options.Namespaces)), NewCache: options.NewCache})
+	named, err := optional.New(mgr, optional.Options{Budget: backup.NamedBudget(watched(options.Namespaces)), NewCache: seams.NewCache})
 	if err != nil {
 		return fmt.Errorf("set up the kinds of what others make: %w", err)
 	}
-	gateways := gatewayOptions(options)
+	gateways := gatewayOptions(options, seams)
 	if len(options.Namespaces) == 0 {
 		gateways.Going = going.New(mgr)
 	}
-	all := setups(mgr, options, gateways, named)
+	all := setups(mgr, options, seams, gateways, named)
 	names := options.Controllers
 	if len(names) == 0 {
 		names = ControllerNames()
@@ -55,25 +55,25 @@ func addControllers(mgr ctrl.Manager, options Options) error {
 }
 
 // gatewayOptions are those of the controllers of the Gateway API.
-func gatewayOptions(options Options) gateway.Options {
+func gatewayOptions(options Options, seams Seams) gateway.Options {
 	limitedTo := options.Namespaces
-	if options.ClusterRights {
+	if seams.ClusterRights {
 		limitedTo = nil
 	}
 	return gateway.Options{
 		Image:                   cmp.Or(options.GatewayImage, defaultGatewayImage),
 		ServiceType:             options.GatewayServiceType,
-		AdminPort:               options.GatewayAdminPort,
+		AdminPort:               seams.GatewayAdminPort,
 		Namespaces:              limitedTo,
 		Budget:                  gateway.NewBudget(watched(options.Namespaces), len(limitedTo) > 0),
-		NewCache:                options.NewCache,
+		NewCache:                seams.NewCache,
 		MaxConcurrentReconciles: options.MaxConcurrentReconciles,
-		NewQueue:                options.NewQueue,
+		NewQueue:                seams.NewQueue,
 	}
 }
 
 // setups are what registers each controller, by its name.
-func setups(mgr ctrl.Manager, options Options, gateways gateway.Options, named *optional.Kinds) map[string]func() error {
+func setups(mgr ctrl.Manager, options Options, seams Seams, gateways gateway.Options, named *optional.Kinds) map[string]func() error {
 	backupImage := cmp.Or(options.BackupImage, defaultBackupImage)
 	turns := &lock.Turns{} // a Backup and its runs make Jobs for one repository
 	namespaces := gateways.Going
@@ -81,41 +81,41 @@ func setups(mgr ctrl.Manager, options Options, gateways gateway.Options, named *
 		"gateway":      func() error { return gateway.Setup(mgr, gateways) },
 		"gatewayclass": func() error { return gateway.SetupClass(mgr, gateways) },
 		"webapp": func() error {
-			keys, err := contentKeys(mgr, options)
+			keys, err := contentKeys(mgr, options, seams)
 			if err != nil {
 				return err
 			}
-			return webapp.Setup(mgr, webapp.Options{MaxConcurrentReconciles: options.MaxConcurrentReconciles, NewQueue: options.NewQueue, Keys: keys, Namespaces: namespaces})
+			return webapp.Setup(mgr, webapp.Options{MaxConcurrentReconciles: options.MaxConcurrentReconciles, NewQueue: seams.NewQueue, Keys: keys, Namespaces: namespaces})
 		},
 		"apigateway": func() error {
 			return apigateway.Setup(mgr, apigateway.Options{
 				Image:                   cmp.Or(options.GatewayImage, defaultGatewayImage),
 				Namespace:               ownNamespace(options),
 				HTTPRouteGateways:       options.HTTPRouteGateways,
-				AdminPort:               options.GatewayAdminPort,
+				AdminPort:               seams.GatewayAdminPort,
 				GatewayAPI:              apigateway.ExposureBudget(watched(options.Namespaces)),
 				Namespaces:              namespaces,
-				NewCache:                options.NewCache,
+				NewCache:                seams.NewCache,
 				MaxConcurrentReconciles: options.MaxConcurrentReconciles,
-				NewQueue:                options.NewQueue,
+				NewQueue:                seams.NewQueue,
 			})
 		},
 		"backup": func() error {
 			return backup.Setup(mgr, backup.Options{
 				Image: backupImage, Hooks: options.BackupHooks, Turns: turns, Named: named, Namespaces: namespaces,
-				MaxConcurrentReconciles: options.MaxConcurrentReconciles, NewQueue: options.NewQueue,
+				MaxConcurrentReconciles: options.MaxConcurrentReconciles, NewQueue: seams.NewQueue,
 			})
 		},
 		"backuprun": func() error {
 			return backuprun.Setup(mgr, backuprun.Options{
-				Image: backupImage, MaxRuns: options.MaxBackupRuns, Hooks: options.BackupHooks, Exec: options.BackupExec, Turns: turns,
-				MaxConcurrentReconciles: options.MaxConcurrentReconciles, NewQueue: options.NewQueue, Limited: len(options.Namespaces) > 0,
+				Image: backupImage, MaxRuns: options.MaxBackupRuns, Hooks: options.BackupHooks, Exec: seams.BackupExec, Turns: turns,
+				MaxConcurrentReconciles: options.MaxConcurrentReconciles, NewQueue: seams.NewQueue, Limited: len(options.Namespaces) > 0,
 				Namespaces: namespaces,
 			})
 		},
 		"restore": func() error {
 			return restore.Setup(mgr, restore.Options{
-				Image: backupImage, Named: named, MaxConcurrentReconciles: options.MaxConcurrentReconciles, NewQueue: options.NewQueue,
+				Image: backupImage, Named: named, MaxConcurrentReconciles: options.MaxConcurrentReconciles, NewQueue: seams.NewQueue,
 				Namespaces: namespaces,
 			})
 		},

@@ -94,7 +94,7 @@ func TestALimitedOperatorTellsOfTheRightThatAnInstallLeft(t *testing.T) {
 		}
 		return err
 	})
-	env.StartOperatorWith(t, func(config *rest.Config, options *operator.Options) {
+	env.StartOperatorWith(t, func(config *rest.Config, options *environment.Options) {
 		as(config)
 		options.Namespaces, options.ClusterRights, options.CheckRights = []string{namespace}, false, true
 	})

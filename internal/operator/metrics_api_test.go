@@ -19,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/slipway-dev/slipway/internal/operator"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
@@ -88,7 +87,7 @@ func TestMetricsAreForThoseWhomTheAPIServerLetsGetThem(t *testing.T) {
 	if err := env.Client.Create(t.Context(), binding); err != nil {
 		t.Fatal(err)
 	}
-	env.StartOperatorWith(t, func(_ *rest.Config, options *operator.Options) {
+	env.StartOperatorWith(t, func(_ *rest.Config, options *environment.Options) {
 		options.MetricsAddress, options.MetricsAuthentication, options.Namespaces = address, true, []string{namespace}
 	})
 	secure := "https://" + address + "/metrics"

@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/operator"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
@@ -76,7 +75,7 @@ func TestAnOperatorForSomeNamespacesNeedsNoRightInTheCluster(t *testing.T) {
 		}
 	}
 	record := &requests{asked: map[string]int{}}
-	env.StartOperatorWith(t, func(config *rest.Config, options *operator.Options) {
+	env.StartOperatorWith(t, func(config *rest.Config, options *environment.Options) {
 		options.Namespaces, options.ClusterRights = []string{first, second}, false
 		config.Impersonate = rest.ImpersonationConfig{
 			UserName: "system:serviceaccount:ops:slipway-operator",

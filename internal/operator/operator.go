@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -14,7 +13,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -24,9 +22,7 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/controller/apigateway"
 	"github.com/slipway-dev/slipway/internal/controller/backup"
-	"github.com/slipway-dev/slipway/internal/controller/backuprun"
 	"github.com/slipway-dev/slipway/internal/kit/contentkey"
-	"github.com/slipway-dev/slipway/internal/kit/outcome"
 	"github.com/slipway-dev/slipway/internal/kit/webhook"
 	"github.com/slipway-dev/slipway/internal/operator/kindrole"
 )
@@ -90,36 +86,22 @@ type Options struct {
 	// BackupHooks lets the operator run the hooks of Backups in the pods of workloads. It needs the right to create pods/exec.
 	// Default false.
 	BackupHooks bool
-	// BackupExec replaces how hooks are run, as a test does. Default: by the API server.
-	BackupExec backuprun.Execer
-	// GatewayAdminPort is where gateway pods are asked what they serve, as a test does
-	// whose pods are elsewhere. Default: the port of the pods that the operator makes.
-	GatewayAdminPort int
 	// WebhookPort is where admission webhooks are served. 0 serves none. It does not go with
 	// Namespaces: the operator would need a right in the cluster.
 	WebhookPort int
 	// WebhookHost is the DNS name or the IP address by which the API server calls the
 	// webhooks. Required with WebhookPort.
 	WebhookHost string
-	// AllowSecondController lets a second manager register controllers of the same
-	// name in one process, as a test that restarts the operator does. Default false.
-	AllowSecondController bool
 	// HTTPRouteGateways are the Gateways for which APIGateways may have HTTPRoutes: namespace/name, namespace/* or *. Default: none.
 	HTTPRouteGateways []string
 	// Namespace is the operator's own: it holds the key of what is hashed, and the records of whose a host is. Default
 	// "slipway-system".
 	Namespace string
-	// ContentKeys replaces the key that is in Namespace, as a test does that compares what
-	// is made in different namespaces.
-	ContentKeys contentkey.Keys
 	// Namespaces are the ones to work in: the operator reads and watches nothing in another
 	// one, and needs no right there. Its Lease is in LeaderElectionNamespace and its key in
 	// Namespace all the same. Default: all. GatewayClasses are in no namespace: without the right to read them the operator
 	// says so in its log, and has no Gateways.
 	Namespaces []string
-	// ClusterRights tells that the operator has the rights of one for all namespaces though Namespaces names some, as a test does
-	// whose cluster others use too. Default false.
-	ClusterRights bool
 	// CheckRights has the operator look at the start, and every 10 minutes, for strong rights that it does not ask for. It tells of
 	// them in its log and in a metric. Default false.
 	CheckRights bool
@@ -131,15 +113,6 @@ type Options struct {
 	MonitorInclude, MonitorExclude []string
 	// Controllers are the ones to run, by name: see ControllerNames. Default: all.
 	Controllers []string
-	// NewCache replaces the cache, as a test that delays events does. Default: the
-	// cluster's, within the cache budget.
-	NewCache cache.NewCacheFunc
-	// NewClient replaces the client, as a test that plants a bug does. Default: one that
-	// reads from the cache and sees its own writes.
-	NewClient client.NewClientFunc
-	// NewQueue replaces the queue of each controller, as a test does that waits for all of
-	// them to be empty. Default: controller-runtime's.
-	NewQueue outcome.NewQueue
 }
 
 // The images of a build that is no release.
@@ -156,15 +129,15 @@ var errWebhookInNamespaces = errors.New("--webhook-port does not go with --names
 var errMonitorInNamespaces = errors.New("--monitor does not go with --namespaces: " +
 	"the kinds that the monitor reads belong to the whole cluster; leave one of the two out")
 
-// NewManager returns a manager with every controller registered.
-func NewManager(restConfig *rest.Config, options Options) (ctrl.Manager, error) {
+// NewManager returns a manager with every controller registered. seams are for tests.
+func NewManager(restConfig *rest.Config, options Options, seams Seams) (ctrl.Manager, error) {
 	if len(options.Namespaces) > 0 && options.WebhookPort != 0 {
 		return nil, errWebhookInNamespaces
 	}
 	if len(options.Namespaces) > 0 && options.MonitorKinds {
 		return nil, errMonitorInNamespaces
 	}
-	managed := managerOptions(options)
+	managed := managerOptions(options, seams)
 	var certificates *webhook.Certificates
 	if options.WebhookPort != 0 {
 		var err error
@@ -196,12 +169,12 @@ func NewManager(restConfig *rest.Config, options Options) (ctrl.Manager, error) 
 		}
 	}
 	if options.MonitorKinds {
-		of := kindrole.Options{Include: options.MonitorInclude, Exclude: options.MonitorExclude, NewQueue: options.NewQueue}
+		of := kindrole.Options{Include: options.MonitorInclude, Exclude: options.MonitorExclude, NewQueue: seams.NewQueue}
 		if err := kindrole.Setup(mgr, of); err != nil {
 			return nil, fmt.Errorf("set up what the monitor may read: %w", err)
 		}
 	}
-	return mgr, addControllers(mgr, options)
+	return mgr, addControllers(mgr, options, seams)
 }
 
 // setUpWebhooks serves the webhooks of the kinds that are controlled; none named: all.
@@ -218,15 +191,15 @@ func setUpWebhooks(mgr ctrl.Manager, options Options) {
 
 // contentKeys are the keys of what is hashed. They are read without a cache: the one of
 // Secrets has no content.
-func contentKeys(mgr ctrl.Manager, options Options) (contentkey.Keys, error) {
-	if options.ContentKeys != nil {
-		return options.ContentKeys, nil
+func contentKeys(mgr ctrl.Manager, options Options, seams Seams) (contentkey.Keys, error) {
+	if seams.ContentKeys != nil {
+		return seams.ContentKeys, nil
 	}
 	direct, err := client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
-	return contentkey.NewInstallation(direct, cmp.Or(options.Namespace, DefaultNamespace)), nil
+	return contentkey.NewInstallation(direct, ownNamespace(options)), nil
 }
 
 // Run runs the operator until the context ends.
@@ -235,7 +208,7 @@ func Run(ctx context.Context, restConfig *rest.Config, options Options) error {
 	// in the client.
 	restConfig = rest.CopyConfig(restConfig)
 	restConfig.QPS = -1
-	mgr, err := NewManager(restConfig, options)
+	mgr, err := NewManager(restConfig, options, Seams{})
 	if err != nil {
 		return err
 	}
@@ -245,7 +218,7 @@ func Run(ctx context.Context, restConfig *rest.Config, options Options) error {
 	return nil
 }
 
-func managerOptions(options Options) ctrl.Options {
+func managerOptions(options Options, seams Seams) ctrl.Options {
 	shutdown := options.GracefulShutdownTimeout
 	if shutdown == 0 {
 		shutdown = 20 * time.Second
@@ -256,8 +229,8 @@ func managerOptions(options Options) ctrl.Options {
 	return ctrl.Options{
 		Scheme:                  Scheme(),
 		Cache:                   cacheOptions(options.Namespaces, ownNamespace(options)),
-		NewCache:                options.NewCache,
-		NewClient:               options.NewClient,
+		NewCache:                seams.NewCache,
+		NewClient:               seams.NewClient,
 		Metrics:                 metricsOptions(options),
 		HealthProbeBindAddress:  options.ProbeAddress,
 		LeaderElection:          options.LeaderElection,
@@ -275,7 +248,7 @@ func managerOptions(options Options) ctrl.Options {
 		}},
 		Controller: config.Controller{
 			RecoverPanic:       &recoverPanic,
-			SkipNameValidation: &options.AllowSecondController,
+			SkipNameValidation: &seams.AllowSecondController,
 		},
 	}
 }

@@ -14,14 +14,14 @@ import (
 func TestWebhooksAreRefusedWhereTheOperatorHasNoRightInTheCluster(t *testing.T) {
 	_, err := NewManager(&rest.Config{Host: "https://127.0.0.1:1"}, Options{
 		Namespaces: []string{"team-a"}, WebhookPort: 9443, WebhookHost: "slipway-webhook.slipway-system.svc",
-	})
+	}, Seams{})
 	if err == nil || !strings.Contains(err.Error(), "--webhook-port") || !strings.Contains(err.Error(), "--namespaces") {
 		t.Errorf("it starts with %v, want an error that names both flags", err)
 	}
 }
 
 func TestTheMonitorIsRefusedWhereTheOperatorHasNoRightInTheCluster(t *testing.T) {
-	_, err := NewManager(&rest.Config{Host: "https://127.0.0.1:1"}, Options{Namespaces: []string{"team-a"}, MonitorKinds: true})
+	_, err := NewManager(&rest.Config{Host: "https://127.0.0.1:1"}, Options{Namespaces: []string{"team-a"}, MonitorKinds: true}, Seams{})
 	if err == nil || !strings.Contains(err.Error(), "--monitor") || !strings.Contains(err.Error(), "--namespaces") {
 		t.Errorf("it starts with %v, want an error that names both flags", err)
 	}
@@ -31,7 +31,7 @@ func TestTheMonitorIsRefusedWhereTheOperatorHasNoRightInTheCluster(t *testing.T)
 // the crash is.
 func TestTheStandbyTakesOverInTime(t *testing.T) {
 	const afterCrash, afterRelease = 18 * time.Second, 3 * time.Second
-	options := managerOptions(Options{LeaderElection: true})
+	options := managerOptions(Options{LeaderElection: true}, Seams{})
 	duration, deadline, retry := *options.LeaseDuration, *options.RenewDeadline, *options.RetryPeriod
 
 	longestPause := time.Duration((1 + leaderelection.JitterFactor) * float64(retry))

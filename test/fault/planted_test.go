@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/operator"
+	"github.com/slipway-dev/slipway/internal/testing/environment"
 	"github.com/slipway-dev/slipway/internal/testing/scenario"
 )
 
@@ -30,29 +30,29 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		scenario string
-		plant    func(*operator.Options)
+		plant    func(*environment.Options)
 		// because is an expression for a part of what the oracle has to say.
 		because string
 	}{
 		"a handler that acts on the first event of an object alone": {
 			// It waits for its own writes to be shown, in vain. Or it does not hear that the pods are ready: what it hears of
 			// depends on which event comes first.
-			"webapp/drift", func(o *operator.Options) { o.NewCache = edgeTriggered }, "something left to do|it does not come to rest",
+			"webapp/drift", func(o *environment.Options) { o.NewCache = edgeTriggered }, "something left to do|it does not come to rest",
 		},
 		"an owner that is recognised by its name, not by its UID": {
-			"webapp/recreate", func(o *operator.Options) { o.NewClient = planted(trustNames) }, "another end",
+			"webapp/recreate", func(o *environment.Options) { o.NewClient = planted(trustNames) }, "another end",
 		},
 		"status that is written before the children": {
-			"webapp/update", func(o *operator.Options) { o.NewClient = planted(statusFirst) }, "said it was ready",
+			"webapp/update", func(o *environment.Options) { o.NewClient = planted(statusFirst) }, "said it was ready",
 		},
 		"environment variables in the order of a map": {
-			"webapp/update", func(o *operator.Options) { o.NewClient = planted(mapOrder) }, "another end",
+			"webapp/update", func(o *environment.Options) { o.NewClient = planted(mapOrder) }, "another end",
 		},
 		"a whole update without replicas under an autoscaler": {
-			"webapp/autoscaling", func(o *operator.Options) { o.NewClient = planted(fullUpdate) }, "another end",
+			"webapp/autoscaling", func(o *environment.Options) { o.NewClient = planted(fullUpdate) }, "another end",
 		},
 		"a status that is written late": {
-			"webapp/create", func(o *operator.Options) { o.NewClient = planted(statusLate) }, fmt.Sprintf("within %v", scenario.SettleWithin),
+			"webapp/create", func(o *environment.Options) { o.NewClient = planted(statusLate) }, fmt.Sprintf("within %v", scenario.SettleWithin),
 		},
 	}
 	for name, tc := range tests {

@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipway-dev/slipway/internal/operator"
+	"github.com/slipway-dev/slipway/internal/testing/environment"
 	"github.com/slipway-dev/slipway/internal/testing/scenario"
 	"github.com/slipway-dev/slipway/internal/testing/workload"
 )
@@ -80,7 +80,7 @@ func newTransitionRig(t *testing.T, kind *specKind, namespaces int) *transitionR
 	for range 2 * trialsAtOnce {
 		go r.playObjects(ctx, cluster, queue)
 	}
-	env.StartOperatorWith(t, func(_ *rest.Config, options *operator.Options) {
+	env.StartOperatorWith(t, func(_ *rest.Config, options *environment.Options) {
 		options.Namespaces = slices.Concat(r.namespaces, kind.ElsewhereIn)
 		options.Controllers = kind.controllers
 		options.GatewayAdminPort = gateways.Port

@@ -273,7 +273,7 @@ func TestAStolenLeaseEndsTheLeader(t *testing.T) {
 	t.Cleanup(func() { table.Add("operator", "F10 lease stolen", !t.Failed()) })
 	namespace := env.Namespace(t)
 	gate := fault.NewGate(nil)
-	leader := env.StartOperatorWith(t, func(config *rest.Config, options *operator.Options) {
+	leader := env.StartOperatorWith(t, func(config *rest.Config, options *environment.Options) {
 		gate.Wrap(config)
 		options.Namespaces = []string{namespace}
 		options.LeaderElection = true

@@ -39,7 +39,7 @@ func measureNoOp(t *testing.T, s *server, apps []*slipwayv1alpha1.WebApp) {
 	counter := &requests.Counter{}
 	config := rest.CopyConfig(s.config)
 	counter.Watch(config)
-	mgr, err := operator.NewManager(config, operator.Options{MetricsAddress: "0", ProbeAddress: "0", AllowSecondController: true})
+	mgr, err := operator.NewManager(config, operator.Options{MetricsAddress: "0", ProbeAddress: "0"}, operator.Seams{AllowSecondController: true})
 	if err != nil {
 		t.Fatalf("make the manager: %v", err)
 	}

@@ -90,7 +90,7 @@ func runOperator() error {
 	config.QPS = -1
 	own := &instruments{synced: make(chan struct{})}
 	own.counter.Watch(config)
-	mgr, err := operator.NewManager(config, operator.Options{MetricsAddress: "0", ProbeAddress: "0"})
+	mgr, err := operator.NewManager(config, operator.Options{MetricsAddress: "0", ProbeAddress: "0"}, operator.Seams{})
 	if err != nil {
 		return err
 	}

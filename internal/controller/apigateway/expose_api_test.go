@@ -281,7 +281,7 @@ func (f *fixture) standbyWatchesTheGatewayAPI() {
 		},
 	})
 	counter := &requests.Counter{}
-	env.StartOperatorWith(f, func(config *rest.Config, options *operator.Options) {
+	env.StartOperatorWith(f, func(config *rest.Config, options *environment.Options) {
 		options.Namespaces = []string{f.namespace}
 		options.LeaderElection, options.LeaderElectionNamespace = true, f.namespace
 		counter.Watch(config)

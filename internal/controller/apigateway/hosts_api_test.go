@@ -20,7 +20,6 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/hosts"
-	"github.com/slipway-dev/slipway/internal/operator"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
@@ -265,7 +264,7 @@ func TestHTTPRoutesAreMadeForPermittedGateways(t *testing.T) {
 	f := newFixture(t)
 	installGatewayAPI(t)
 	start := func(permitted ...string) *environment.Operator {
-		return env.StartOperatorWith(t, func(_ *rest.Config, options *operator.Options) {
+		return env.StartOperatorWith(t, func(_ *rest.Config, options *environment.Options) {
 			options.Namespaces, options.GatewayAdminPort = []string{f.namespace}, f.cluster.Gateways.Port
 			options.HTTPRouteGateways = permitted
 		})

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/operator"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 	"github.com/slipway-dev/slipway/internal/testing/truth"
 	"github.com/slipway-dev/slipway/internal/testing/workload"
@@ -48,7 +47,7 @@ func newFixture(t *testing.T) *fixture {
 // is decided over the whole cluster.
 func (f *fixture) startOperator(change func(*rest.Config), others ...string) *environment.Operator {
 	f.Helper()
-	return env.StartOperatorWith(f, func(config *rest.Config, options *operator.Options) {
+	return env.StartOperatorWith(f, func(config *rest.Config, options *environment.Options) {
 		options.Namespaces = append([]string{f.namespace}, others...)
 		options.GatewayAdminPort = f.cluster.Gateways.Port
 		if change != nil {

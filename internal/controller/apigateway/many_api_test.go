@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/operator"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
@@ -50,7 +49,7 @@ func TestTheWebhookRefusesManyAtOnceAsItRefusesOne(t *testing.T) {
 	f := newFixture(t)
 	other := &fixture{T: t, namespace: env.Namespace(t), cluster: f.cluster}
 	port := environment.FreePort(t)
-	env.StartOperatorWith(t, func(_ *rest.Config, options *operator.Options) {
+	env.StartOperatorWith(t, func(_ *rest.Config, options *environment.Options) {
 		options.GatewayAdminPort = f.cluster.Gateways.Port
 		options.WebhookPort, options.WebhookHost = port, "127.0.0.1"
 	})

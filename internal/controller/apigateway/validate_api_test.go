@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/operator"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
@@ -51,7 +50,7 @@ func TestTheWebhookRefusesWhatTheSchemaCannotSee(t *testing.T) {
 	})
 	// Nobody answers yet, and nothing is held up: what is wrong comes in.
 	f.create(bad)
-	env.StartOperatorWith(t, func(_ *rest.Config, options *operator.Options) {
+	env.StartOperatorWith(t, func(_ *rest.Config, options *environment.Options) {
 		options.GatewayAdminPort = f.cluster.Gateways.Port
 		options.WebhookPort, options.WebhookHost = port, "127.0.0.1"
 	})

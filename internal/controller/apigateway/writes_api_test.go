@@ -17,7 +17,6 @@ import (
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/operator"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 	"github.com/slipway-dev/slipway/internal/testing/fault"
 	"github.com/slipway-dev/slipway/internal/testing/requests"
@@ -154,7 +153,7 @@ func TestStatusIsNotWrittenOfAnEarlierDeployment(t *testing.T) {
 	first.Stop(t)
 	update(f, gateway, func(g *slipwayv1alpha1.APIGateway) { g.Spec.Image = "gateway:1" })
 	gate := fault.NewGate(nil)
-	env.StartOperatorWith(t, func(config *rest.Config, options *operator.Options) {
+	env.StartOperatorWith(t, func(config *rest.Config, options *environment.Options) {
 		gate.Wrap(config)
 		options.Namespaces = []string{f.namespace}
 		options.GatewayAdminPort = f.cluster.Gateways.Port

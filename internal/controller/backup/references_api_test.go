@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/operator"
+	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
 func (f *fixture) named(name string) metav1.ObjectMeta {
@@ -217,7 +217,7 @@ func namesOfBackups() map[string]namesNothing {
 
 // A schedule may let months go by before a run needs what the spec names.
 func TestWhatABackupNamesIsLookedForWhenItIsNamed(t *testing.T) {
-	env.StartOperatorWith(t, func(_ *rest.Config, options *operator.Options) { options.BackupHooks = true })
+	env.StartOperatorWith(t, func(_ *rest.Config, options *environment.Options) { options.BackupHooks = true })
 	for name, tc := range namesOfBackups() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -251,7 +251,7 @@ func TestWhatABackupNamesIsLookedForWhenItIsNamed(t *testing.T) {
 
 // A hook runs in a pod, so a container that an admission webhook has added to that is none that is missing.
 func TestTheContainerOfAHookMayBeAddedByAWebhook(t *testing.T) {
-	env.StartOperatorWith(t, func(_ *rest.Config, options *operator.Options) { options.BackupHooks = true })
+	env.StartOperatorWith(t, func(_ *rest.Config, options *environment.Options) { options.BackupHooks = true })
 	f := newFixture(t)
 	f.create(statefulSetNamed(f, "db"))
 	_, pods := template()

@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/operator"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 	"github.com/slipway-dev/slipway/internal/testing/requests"
 )
@@ -87,7 +86,7 @@ func TestARunTakesNoTurnFromRetention(t *testing.T) {
 		case <-time.After(2 * time.Second): // a run that does not wait has the Lease in a tenth of that
 		}
 	}
-	env.StartOperatorWith(t, func(config *rest.Config, _ *operator.Options) {
+	env.StartOperatorWith(t, func(config *rest.Config, _ *environment.Options) {
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper { watched.next = next; return watched })
 	})
 	f.backup(func(b *slipwayv1alpha1.Backup) { b.Spec.RetentionPolicy = "30d" })

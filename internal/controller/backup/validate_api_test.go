@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/operator"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
@@ -48,7 +47,7 @@ func TestTheWebhookRefusesWhatTheSchemaCannotSee(t *testing.T) {
 	f.backup(func(b *slipwayv1alpha1.Backup) {
 		b.Spec.Schedule, b.Spec.DeletionPolicy, b.Finalizers = "0 0 31 2 *", slipwayv1alpha1.DeletionDelete, []string{"example.com/held"}
 	})
-	env.StartOperatorWith(t, func(_ *rest.Config, options *operator.Options) {
+	env.StartOperatorWith(t, func(_ *rest.Config, options *environment.Options) {
 		options.WebhookPort, options.WebhookHost = port, "127.0.0.1"
 	})
 	// A reconcile says what nobody was there to refuse.

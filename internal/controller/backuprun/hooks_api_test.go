@@ -24,7 +24,6 @@ import (
 	"github.com/slipway-dev/slipway/internal/backup/mover"
 	"github.com/slipway-dev/slipway/internal/backup/podexec"
 	"github.com/slipway-dev/slipway/internal/controller/backuprun"
-	"github.com/slipway-dev/slipway/internal/operator"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
@@ -106,7 +105,7 @@ func until(gate chan struct{}) func(context.Context) error {
 
 func startWithHooks(t *testing.T, exec *containers) *environment.Operator {
 	t.Helper()
-	return env.StartOperatorWith(t, func(_ *rest.Config, options *operator.Options) {
+	return env.StartOperatorWith(t, func(_ *rest.Config, options *environment.Options) {
 		options.BackupHooks, options.BackupExec = true, exec
 	})
 }

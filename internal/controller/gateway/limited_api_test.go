@@ -86,7 +86,7 @@ func (f *fixture) installLimited(namespaces ...string) *release {
 // start runs its operator.
 func (r *release) start() *environment.Operator {
 	r.Helper()
-	return env.StartOperatorWith(r, func(config *rest.Config, options *operator.Options) {
+	return env.StartOperatorWith(r, func(config *rest.Config, options *environment.Options) {
 		options.Namespaces, options.ClusterRights = r.namespaces, false
 		options.GatewayAdminPort = r.port
 		name := "system:serviceaccount:" + r.system + ":slipway-operator"

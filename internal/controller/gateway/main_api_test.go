@@ -34,7 +34,6 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/gateway"
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
 	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
-	"github.com/slipway-dev/slipway/internal/operator"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
@@ -104,7 +103,7 @@ func (f *fixture) installRights() {
 // startOperator runs the operator for the namespaces of the test alone.
 func (f *fixture) startOperator(change func(*rest.Config)) *environment.Operator {
 	f.Helper()
-	return env.StartOperatorWith(f, func(config *rest.Config, options *operator.Options) {
+	return env.StartOperatorWith(f, func(config *rest.Config, options *environment.Options) {
 		options.Namespaces = []string{f.namespace, f.other}
 		options.Controllers = []string{"gateway", "gatewayclass"}
 		options.GatewayAdminPort = f.port

@@ -22,7 +22,6 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
 	"github.com/slipway-dev/slipway/internal/kit/contentkey"
-	"github.com/slipway-dev/slipway/internal/operator"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 	"github.com/slipway-dev/slipway/internal/testing/fault"
 	"github.com/slipway-dev/slipway/internal/testing/requests"
@@ -33,7 +32,7 @@ import (
 func (f *fixture) keyed(own string, change ...func(*rest.Config)) (*environment.Operator, *fault.Gate) {
 	f.Helper()
 	gate := fault.NewGate(nil)
-	started := env.StartOperatorWith(f.T, func(config *rest.Config, options *operator.Options) {
+	started := env.StartOperatorWith(f.T, func(config *rest.Config, options *environment.Options) {
 		options.Namespaces, options.Namespace, options.ContentKeys = []string{f.namespace}, own, nil
 		gate.Wrap(config)
 		for _, c := range change {

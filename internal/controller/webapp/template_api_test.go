@@ -21,7 +21,6 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/webapp"
 	"github.com/slipway-dev/slipway/internal/controller/webapp/desired"
-	"github.com/slipway-dev/slipway/internal/operator"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 	"github.com/slipway-dev/slipway/internal/testing/fault"
 )
@@ -85,7 +84,7 @@ func (f *fixture) apply(configuration runtime.ApplyConfiguration) {
 func (f *fixture) started() *fault.Gate {
 	f.Helper()
 	gate := fault.NewGate(nil)
-	env.StartOperatorWith(f.T, func(config *rest.Config, options *operator.Options) {
+	env.StartOperatorWith(f.T, func(config *rest.Config, options *environment.Options) {
 		options.Namespaces = []string{f.namespace}
 		gate.Wrap(config)
 	})

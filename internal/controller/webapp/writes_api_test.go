@@ -19,7 +19,6 @@ import (
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/operator"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 	"github.com/slipway-dev/slipway/internal/testing/fault"
 	"github.com/slipway-dev/slipway/internal/testing/requests"
@@ -235,7 +234,7 @@ func TestAnEarlierSpecIsNotActedOn(t *testing.T) {
 	f.deployed(runsImage("registry.example.com/shop:2"))
 	first.Stop(t)
 	gate := fault.NewGate(nil)
-	env.StartOperatorWith(t, func(config *rest.Config, options *operator.Options) {
+	env.StartOperatorWith(t, func(config *rest.Config, options *environment.Options) {
 		options.Namespaces = []string{f.namespace}
 		gate.Wrap(config)
 		options.NewCache = fault.NewCacheDelay(map[string]fault.View{"WebApp": {Past: earlier.ResourceVersion, PastFor: time.Second}}).NewCache
@@ -262,7 +261,7 @@ func TestStatusIsNotWrittenOfAnEarlierDeployment(t *testing.T) {
 	first.Stop(t)
 	update(f, app, func(a *slipwayv1alpha1.WebApp) { a.Spec.Image = image })
 	gate := fault.NewGate(nil)
-	env.StartOperatorWith(t, func(config *rest.Config, options *operator.Options) {
+	env.StartOperatorWith(t, func(config *rest.Config, options *environment.Options) {
 		options.Namespaces = []string{f.namespace}
 		gate.Wrap(config)
 		options.NewCache = fault.NewCacheDelay(map[string]fault.View{"Deployment": {Past: earlier.ResourceVersion, PastFor: time.Second}}).NewCache

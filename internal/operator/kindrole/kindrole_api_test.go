@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/slipway-dev/slipway/internal/operator"
 	"github.com/slipway-dev/slipway/internal/operator/kindrole"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
@@ -222,7 +221,7 @@ func TestADefinitionGivesNoRightToWhatSomebodyElseServes(t *testing.T) {
 
 func TestPatternsChooseWhatMayBeRead(t *testing.T) {
 	install(t)
-	start(t, func(options *operator.Options) {
+	start(t, func(options *environment.Options) {
 		options.MonitorInclude, options.MonitorExclude = []string{"*.pattern.example.com"}, []string{"secret*"}
 	})
 	create(t, definition("secretwidgets", "a.pattern.example.com"))

@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/slipway-dev/slipway/internal/operator"
 	"github.com/slipway-dev/slipway/internal/operator/kindrole"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 	"github.com/slipway-dev/slipway/internal/testing/requests"
@@ -135,10 +134,10 @@ func definition(plural, group string) *apiextensionsv1.CustomResourceDefinition 
 }
 
 // start runs the operator with its own rights, and counts what it asks for.
-func start(t *testing.T, change func(*operator.Options)) (*environment.Operator, *requests.Counter) {
+func start(t *testing.T, change func(*environment.Options)) (*environment.Operator, *requests.Counter) {
 	t.Helper()
 	counter := &requests.Counter{}
-	running := env.StartOperatorWith(t, func(config *rest.Config, options *operator.Options) {
+	running := env.StartOperatorWith(t, func(config *rest.Config, options *environment.Options) {
 		asOperator(config)
 		counter.Watch(config)
 		options.MonitorKinds = true

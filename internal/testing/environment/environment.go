@@ -232,12 +232,18 @@ type Operator struct {
 // namespaces are the ones it works in, none: all.
 func (e *Environment) StartOperator(t testing.TB, change func(*rest.Config), namespaces ...string) *Operator {
 	t.Helper()
-	return e.StartOperatorWith(t, func(config *rest.Config, options *operator.Options) {
+	return e.StartOperatorWith(t, func(config *rest.Config, options *Options) {
 		options.Namespaces = namespaces
 		if change != nil {
 			change(config)
 		}
 	})
+}
+
+// Options are those of an operator in a test: what anybody may set, and where a test takes the place of something.
+type Options struct {
+	operator.Options
+	operator.Seams
 }
 
 // sameKeys are the same in every namespace, so that what is made in two can be compared.
@@ -250,12 +256,12 @@ func (sameKeys) For(context.Context, string) (contentkey.Key, error) {
 // StartOperatorWith runs the operator as StartOperator does, with whatever options. It has
 // keys of its own, until change takes them from the options, and makes none. It may make HTTPRoutes for every Gateway. With namespaces it has the rights of an operator for
 // all of them, until change takes ClusterRights from the options.
-func (e *Environment) StartOperatorWith(t testing.TB, change func(*rest.Config, *operator.Options)) *Operator {
+func (e *Environment) StartOperatorWith(t testing.TB, change func(*rest.Config, *Options)) *Operator {
 	t.Helper()
 	config := rest.CopyConfig(e.Config)
-	options := operator.Options{
-		MetricsAddress: "0", ProbeAddress: "0", AllowSecondController: true, ContentKeys: sameKeys{}, ClusterRights: true,
-		HTTPRouteGateways: []string{"*"},
+	options := Options{
+		Options: operator.Options{MetricsAddress: "0", ProbeAddress: "0", HTTPRouteGateways: []string{"*"}},
+		Seams:   operator.Seams{AllowSecondController: true, ContentKeys: sameKeys{}, ClusterRights: true},
 	}
 	change(config, &options)
 	if options.Namespace == "" {
@@ -266,7 +272,7 @@ func (e *Environment) StartOperatorWith(t testing.TB, change func(*rest.Config, 
 		// Classes are shared by all tests, so only one that is about them has them.
 		options.Controllers = slices.DeleteFunc(operator.ControllerNames(), func(name string) bool { return strings.HasPrefix(name, "gateway") })
 	}
-	mgr, err := operator.NewManager(config, options)
+	mgr, err := operator.NewManager(config, options.Options, options.Seams)
 	if err != nil {
 		t.Fatalf("make the operator: %v", err)
 	}

@@ -16,7 +16,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipway-dev/slipway/internal/operator"
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 	"github.com/slipway-dev/slipway/internal/testing/fault"
 	"github.com/slipway-dev/slipway/internal/testing/workload"
@@ -64,7 +63,7 @@ type Trial struct {
 	// Operators is how many act at the same time. Default 1.
 	Operators int
 	// Plant puts a bug into the operator.
-	Plant func(*operator.Options)
+	Plant func(*environment.Options)
 	// Access changes how the operator reaches the API server, in a namespace.
 	Access func(config *rest.Config, namespace string)
 	// Ends tells that the run ends with the fault. Nothing is as without the fault afterwards,
@@ -338,7 +337,7 @@ func (r *run) start() {
 	r.Helper()
 	q, s := newQueues(clock.RealClock{}, len(r.scenario.Controllers)), &shown{}
 	r.queues, r.views = append(r.queues, q), append(r.views, s)
-	r.operators = append(r.operators, r.Env.StartOperatorWith(r, func(config *rest.Config, options *operator.Options) {
+	r.operators = append(r.operators, r.Env.StartOperatorWith(r, func(config *rest.Config, options *environment.Options) {
 		options.NewQueue = q.make
 		options.Namespaces = r.namespaces()
 		options.Controllers = r.scenario.Controllers
