@@ -44,9 +44,9 @@ func Kind() *metav1.PartialObjectMetadata {
 	return namespace
 }
 
-// Check returns why nothing can be made for an object: its namespace is being deleted.
+// Check returns why nothing can be made for an object: its namespace is being deleted. An object that is in none has no such reason.
 func (n *Namespaces) Check(ctx context.Context, object client.Object) error {
-	if n == nil {
+	if n == nil || object.GetNamespace() == "" {
 		return nil
 	}
 	namespace := Kind()
