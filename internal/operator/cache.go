@@ -8,7 +8,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -18,9 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/controller/apigateway/hosts"
-	gatewaydesired "github.com/slipway-dev/slipway/internal/controller/gateway/desired"
 	"github.com/slipway-dev/slipway/internal/health"
+	"github.com/slipway-dev/slipway/internal/kit"
 	"github.com/slipway-dev/slipway/internal/kit/going"
 	"github.com/slipway-dev/slipway/internal/kit/keep"
 	"github.com/slipway-dev/slipway/internal/kit/webhook"
@@ -28,26 +26,15 @@ import (
 )
 
 // cacheOptions is the cache budget: what the operator keeps in memory, and why. An
-// object of a kind that is not listed here makes a read fail instead of silently
-// starting a watch on the whole cluster. namespaces are the ones to watch, none: all; own is the
-// operator's.
-func cacheOptions(namespaces []string, own string) cache.Options {
+// object of a kind that is listed neither here nor by the kind that it is about makes a read fail instead of silently
+// starting a watch on the whole cluster. namespaces are the ones to watch, none: all.
+func cacheOptions(kinds []kit.Kind, namespaces []string) cache.Options {
 	child := cache.ByObject{Label: keep.Ours(), Transform: keep.OwnManagedFields}
 	options := cache.Options{
 		DefaultNamespaces:           watched(namespaces),
 		ReaderFailOnMissingInformer: true,
 		DefaultTransform:            keep.OwnManagedFields,
 		ByObject: map[client.Object]cache.ByObject{
-			// The declared objects, all of them.
-			&slipwayv1alpha1.WebApp{}:     {Transform: cache.TransformStripManagedFields()},
-			&slipwayv1alpha1.APIGateway{}: {Transform: cache.TransformStripManagedFields()},
-			&slipwayv1alpha1.Backup{}:     {Transform: cache.TransformStripManagedFields()},
-			&slipwayv1alpha1.Restore{}:    {Transform: cache.TransformStripManagedFields()},
-			// What the pods and Services of Gateways are made like.
-			&slipwayv1alpha1.GatewayParameters{}: {Transform: cache.TransformStripManagedFields()},
-			// A Backup makes its runs, so what it states of them is kept.
-			&slipwayv1alpha1.BackupRun{}: {Transform: keep.OwnManagedFields},
-
 			// Children: only Slipway's own. Their managed fields are what drift is found with.
 			&appsv1.Deployment{}:                     child,
 			&corev1.Service{}:                        child,
@@ -68,22 +55,9 @@ func cacheOptions(namespaces []string, own string) cache.Options {
 			// ReplicaSets, as metadata: which one is of the current template.
 			&appsv1.ReplicaSet{}: {Label: keep.Ours(), Transform: keep.Metadata(health.AnnotationRevision)},
 
-			// In the operator's own namespace: whose a host is.
-			&coordinationv1.Lease{}: {
-				Namespaces: map[string]cache.Config{own: {}},
-				Label:      hosts.Selector(),
-				Transform:  cache.TransformStripManagedFields(),
-			},
-
 			// One object: whether the API server trusts the operator's webhooks.
 			&admissionregistrationv1.ValidatingWebhookConfiguration{}: {
 				Field:     fields.OneTermEqualSelector("metadata.name", webhook.ConfigurationName),
-				Transform: cache.TransformStripManagedFields(),
-			},
-
-			// One object: which pods may read the Gateway API.
-			&rbacv1.ClusterRoleBinding{}: {
-				Field:     fields.OneTermEqualSelector("metadata.name", gatewaydesired.RightsName),
 				Transform: cache.TransformStripManagedFields(),
 			},
 
@@ -96,6 +70,9 @@ func cacheOptions(namespaces []string, own string) cache.Options {
 	if len(namespaces) == 0 {
 		// Every namespace, as metadata: that it is being deleted.
 		options.ByObject[going.Kind()] = cache.ByObject{Transform: keep.Deletion}
+	}
+	for _, kind := range kinds {
+		maps.Copy(options.ByObject, kind.Budget)
 	}
 	// Which kinds there are, as names, and the ClusterRole that lets the monitor read them.
 	maps.Copy(options.ByObject, kindrole.Cached())

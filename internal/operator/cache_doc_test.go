@@ -41,7 +41,7 @@ func TestTheCacheBudgetIsDocumented(t *testing.T) {
 	maps.DeleteFunc(limited, func(object client.Object, _ cache.ByObject) bool {
 		return fmt.Sprintf("%T", object) != "*v1.RoleBinding" // the rest is in both
 	})
-	for _, budget := range []map[client.Object]cache.ByObject{cacheOptions(nil, "slipway-system").ByObject, apigateway.ExposureBudget(nil).ByObject, whole.Classes.ByObject, whole.Objects.ByObject, limited} {
+	for _, budget := range []map[client.Object]cache.ByObject{cacheOptions(Kinds(), nil).ByObject, apigateway.ExposureBudget(nil).ByObject, whole.Classes.ByObject, whole.Objects.ByObject, limited} {
 		kindsOf(cached, budget)
 	}
 	kindsOf(cached, backup.NamedBudget(nil).ByObject)

@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
 func TestTheCacheKeepsOfAPodWhyItDoesNotStart(t *testing.T) {
@@ -40,5 +42,23 @@ func TestTheCacheKeepsOfAPodWhyItDoesNotStart(t *testing.T) {
 	}
 	if diff := cmp.Diff(any(want), got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// Two entries for one kind would be one of them, whichever.
+func TestAKindIsInTheBudgetOnce(t *testing.T) {
+	scheme, seen := Scheme(), map[schema.GroupVersionKind]bool{}
+	for object := range cacheOptions(Kinds(), nil).ByObject {
+		kind, err := apiutil.GVKForObject(object, scheme)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen[kind] {
+			t.Errorf("%s is in it twice", kind.Kind)
+		}
+		seen[kind] = true
+	}
+	if len(seen) < 20 {
+		t.Errorf("the budget has %d kinds", len(seen))
 	}
 }

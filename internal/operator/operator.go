@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,8 +19,6 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"github.com/slipway-dev/slipway/internal/controller/apigateway"
-	"github.com/slipway-dev/slipway/internal/controller/backup"
 	"github.com/slipway-dev/slipway/internal/kit/contentkey"
 	"github.com/slipway-dev/slipway/internal/kit/webhook"
 	"github.com/slipway-dev/slipway/internal/operator/kindrole"
@@ -157,7 +154,6 @@ func NewManager(restConfig *rest.Config, options Options, seams Seams) (ctrl.Man
 		if err := webhook.Setup(mgr, certificates); err != nil {
 			return nil, fmt.Errorf("set up the webhooks: %w", err)
 		}
-		setUpWebhooks(mgr, options)
 	}
 	if err := addProbes(mgr); err != nil {
 		return nil, err
@@ -175,18 +171,6 @@ func NewManager(restConfig *rest.Config, options Options, seams Seams) (ctrl.Man
 		}
 	}
 	return mgr, addControllers(mgr, options, seams)
-}
-
-// setUpWebhooks serves the webhooks of the kinds that are controlled; none named: all.
-func setUpWebhooks(mgr ctrl.Manager, options Options) {
-	for name, setUp := range map[string]func(){
-		"apigateway": func() { apigateway.SetupWebhook(mgr, ownNamespace(options)) },
-		"backup":     func() { backup.SetupWebhook(mgr) },
-	} {
-		if len(options.Controllers) == 0 || slices.Contains(options.Controllers, name) {
-			setUp()
-		}
-	}
 }
 
 // contentKeys are the keys of what is hashed. They are read without a cache: the one of
@@ -228,7 +212,7 @@ func managerOptions(options Options, seams Seams) ctrl.Options {
 	recoverPanic := true
 	return ctrl.Options{
 		Scheme:                  Scheme(),
-		Cache:                   cacheOptions(options.Namespaces, ownNamespace(options)),
+		Cache:                   cacheOptions(kindsFor(options, seams, shared{}), options.Namespaces),
 		NewCache:                seams.NewCache,
 		NewClient:               seams.NewClient,
 		Metrics:                 metricsOptions(options),

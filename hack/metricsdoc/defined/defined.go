@@ -4,12 +4,6 @@ package defined
 import (
 	"slices"
 
-	"github.com/slipway-dev/slipway/internal/controller/apigateway"
-	"github.com/slipway-dev/slipway/internal/controller/backup"
-	"github.com/slipway-dev/slipway/internal/controller/backuprun"
-	gatewaycontroller "github.com/slipway-dev/slipway/internal/controller/gateway"
-	"github.com/slipway-dev/slipway/internal/controller/restore"
-	"github.com/slipway-dev/slipway/internal/controller/webapp"
 	"github.com/slipway-dev/slipway/internal/gateway"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 	"github.com/slipway-dev/slipway/internal/metric"
@@ -20,17 +14,16 @@ import (
 	"github.com/slipway-dev/slipway/internal/operator/kindrole"
 )
 
-// BySection returns the metrics by the section of docs/metrics.md that shows them.
+// BySection returns the metrics by the section of docs/metrics.md that shows them: those of a controller by its name, and those of a
+// whole program by that of the program.
 func BySection() map[string][]metric.Definition {
-	return map[string][]metric.Definition{
-		"WebApp":     webapp.Metrics,
-		"APIGateway": apigateway.Metrics,
-		"GatewayAPI": gatewaycontroller.Metrics,
-		"Backup":     backup.Metrics,
-		"BackupRun":  backuprun.Metrics,
-		"Restore":    restore.Metrics,
-		"Operator":   slices.Concat(operator.Metrics, kindrole.Metrics),
-		"Monitor":    slices.Concat(metrics.Definitions(), alarm.Metrics(), monitorrule.Metrics),
-		"Gateway":    slices.Concat(proxy.Definitions(), gateway.StateMetrics()),
+	sections := map[string][]metric.Definition{
+		"Operator":    slices.Concat(operator.Metrics, kindrole.Metrics),
+		"Monitor":     slices.Concat(metrics.Definitions(), alarm.Metrics(), monitorrule.Metrics),
+		"GatewayPods": slices.Concat(proxy.Definitions(), gateway.StateMetrics()),
 	}
+	for _, kind := range operator.Kinds() {
+		sections[kind.Name] = kind.Metrics
+	}
+	return sections
 }

@@ -6,6 +6,7 @@
 //
 //	controller.go  Reconcile, the table of contents, and following the pods
 //	budget.go      what is kept in memory of the Gateway API's kinds
+//	kind.go        what others ask of the kind: its name, cache, metrics and rights for people
 //	setup.go       what is watched, and how an event finds its APIGateway
 //	scope.go       what one reconcile knows, and loading it
 //	check.go       what the spec alone tells about its routes (pure)

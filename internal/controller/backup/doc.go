@@ -7,6 +7,7 @@
 //
 //	controller.go  Reconcile
 //	budget.go      what is kept in memory of what Backups name
+//	kind.go        what others ask of the kind: its name, cache, metrics and rights for people
 //	setup.go       watches, indexes
 //	scope.go       what one reconcile knows
 //	validate.go    what the schema cannot check (pure), and the webhook that refuses it

@@ -7,6 +7,7 @@
 // status, so an operator that begins anew goes on where the last one ended.
 //
 //	controller.go  Reconcile
+//	kind.go        what others ask of the kind: its name, cache, metrics and rights for people
 //	setup.go       watches, indexes
 //	scope.go       what one reconcile knows
 //	owner.go       whose run it is: one by hand gets its Backup as owner

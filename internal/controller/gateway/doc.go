@@ -8,6 +8,7 @@
 //
 //	controller.go  Reconcile, the table of contents, and following the pods
 //	budget.go      what is kept in memory of the Gateway API
+//	kind.go        what others ask of the kind: its name, cache, metrics and rights for people
 //	setup.go       what is watched
 //	refer.go       how an event finds its Gateways
 //	kinds.go       the kinds of the Gateway API, which a cluster need not have

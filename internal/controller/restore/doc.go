@@ -5,6 +5,7 @@
 // the first has written: slipway-backup marks the volume, and no other restore is taken for this one.
 //
 //	controller.go  Reconcile
+//	kind.go        what others ask of the kind: its name, cache, metrics and rights for people
 //	setup.go       watches, indexes
 //	scope.go       what one reconcile knows
 //	origin.go      where the copy is

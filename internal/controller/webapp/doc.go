@@ -4,6 +4,7 @@
 // keeps good revisions, and writes a status that is computed once from the scope. Every file does one of these:
 //
 //	controller.go  Reconcile, the table of contents
+//	kind.go        what others ask of the kind: its name, cache, metrics and rights for people
 //	setup.go       what is watched, and how an event finds its WebApp
 //	scope.go       what one reconcile knows, and loading it
 //	config.go      the content of referenced Secrets and ConfigMaps, as a hash

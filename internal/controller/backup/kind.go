@@ -1,0 +1,24 @@
+package backup
+
+import (
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/kit"
+)
+
+// Kind describes Backups.
+func Kind(options Options) kit.Kind {
+	return kit.Kind{
+		Name:    "backup",
+		Setup:   func(mgr ctrl.Manager) error { return Setup(mgr, options) },
+		Webhook: SetupWebhook,
+		Budget: map[client.Object]cache.ByObject{
+			&slipwayv1alpha1.Backup{}: {Transform: cache.TransformStripManagedFields()},
+		},
+		Metrics: Metrics,
+		People:  []kit.People{{Resource: "backups", Edit: true, Status: true}},
+	}
+}
