@@ -4,6 +4,7 @@
 #   api/*/zz_generated.deepcopy.go    deep copies of the API types                        (controller-gen)
 #   config/crd/                       one CustomResourceDefinition per kind, and the list (controller-gen)
 #   config/rbac/role.yaml             the operator's rights, from the markers in internal (controller-gen)
+#   config/rbac/users.yaml            the rights of people, from the kinds that the operator has  (hack/people)
 #   pkg/client/                       clientset, listers, informers, apply configurations (code-generator)
 #   whatever `//go:generate` lines name                                                   (go generate)
 #   internal/monitor/web/dist         the web page of the monitor                         (hack/web.sh)
