@@ -80,7 +80,7 @@ func (o *waitOptions) backupNow(ctx context.Context, argument string) error {
 	if err != nil {
 		return fmt.Errorf("make a BackupRun of %s in namespace %q: %w", backupRef(backup.Name), clients.Namespace, err)
 	}
-	return o.started(ctx, clients, run, run.Name, runLister(clients))
+	return o.started(ctx, run, run.Name, runLister(clients))
 }
 
 // maxTransferName bounds the names of BackupRuns and Restores, because Jobs are named after them.

@@ -86,7 +86,7 @@ func (o *restoreOptions) run(ctx context.Context, argument string) error {
 	if err != nil {
 		return fmt.Errorf("make a Restore of %s in namespace %q: %w", backupRef(backup.Name), clients.Namespace, err)
 	}
-	return o.started(ctx, clients, made, made.Name, restoreLister(clients))
+	return o.started(ctx, made, made.Name, restoreLister(clients))
 }
 
 // restore is the Restore that the flags ask for.

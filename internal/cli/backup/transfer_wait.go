@@ -41,7 +41,7 @@ func (o *waitOptions) check() error {
 }
 
 // started tells of a transfer that was just made, and waits for its end when that is asked for.
-func (o *waitOptions) started(ctx context.Context, clients *command.Clients, made runtime.Object, name string, lister command.Lister) error {
+func (o *waitOptions) started(ctx context.Context, made runtime.Object, name string, lister command.Lister) error {
 	first, ok := transferOf(made)
 	if !ok {
 		return fmt.Errorf("%T is neither a BackupRun nor a Restore", made)
@@ -60,7 +60,7 @@ func (o *waitOptions) started(ctx context.Context, clients *command.Clients, mad
 	}
 	watchCtx, cancel := watchtools.ContextWithOptionalTimeout(ctx, o.timeout)
 	defer cancel()
-	last, err := awaitTransfer(watchCtx, clients, made, name, lister, s.show)
+	last, err := awaitTransfer(watchCtx, made, name, lister, s.show)
 	s.close()
 	switch {
 	case err == nil && last.Phase == slipwayv1alpha1.BackupFailed:
@@ -80,7 +80,7 @@ func (o *waitOptions) started(ctx context.Context, clients *command.Clients, mad
 }
 
 // awaitTransfer calls show with a transfer, and again after each change, until it has ended.
-func awaitTransfer(ctx context.Context, c *command.Clients, made runtime.Object, name string, lister command.Lister, show func(transfer) error) (transfer, error) {
+func awaitTransfer(ctx context.Context, made runtime.Object, name string, lister command.Lister, show func(transfer) error) (transfer, error) {
 	last, _ := transferOf(made)
 	gone := &command.ExitError{Code: command.ExitNotReady, Message: fmt.Sprintf("error: %s was deleted", last.Object)}
 	_, err := watchtools.UntilWithSync(ctx, command.WatchOne(name, lister), made,

@@ -17,6 +17,7 @@ import (
 // Format is the value of --output.
 type Format string
 
+// The formats: a table for people, and for programs the same view as YAML or JSON.
 const (
 	FormatTable Format = "table"
 	FormatYAML  Format = "yaml"
