@@ -1,5 +1,16 @@
 // Command slipway-backup keeps a volume in a repository, and brings it back. It knows no Kubernetes: a Job of a Backup or a
 // Restore runs it, and so can anybody.
+//
+//	choose.go    which copies a restore takes, and which a retention removes
+//	commands.go  the commands that work on a repository
+//	config.go    reading the configuration file and the secrets
+//	drill.go     a drill: restores copies to a scratch volume and compares them
+//	dump.go      the commands that run a user's command in its container and pass on its output
+//	exit.go      exit codes
+//	main.go      main: flags, signals, and which command runs
+//	result.go    what a command says at its end, short enough for a container's termination message
+//	run.go       running a command of the repository, its progress and its result
+//	scrub.go     taking secrets out of everything that is written
 package main
 
 import (

@@ -1,5 +1,13 @@
 // Command backupbench measures slipway-backup beside the bare engine (the library of kopia, with nothing around it) and beside
 // restic, in turns, and prints what it found as Markdown. `make bench-backup` runs it; docs/performance.md says how to read it.
+//
+//	engine.go    the bare engine, which this program is when it is started as a child
+//	goals.go     the goals, and whether each was met
+//	main.go      flags, and the order of everything
+//	measure.go   measuring the steps, round by round
+//	programs.go  the programs that are measured, and how each is called
+//	report.go    the report as Markdown
+//	tree.go      the trees of files that are backed up, and their changes
 package main
 
 import (

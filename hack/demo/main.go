@@ -1,5 +1,11 @@
 // Command demo is a small web server that shows what a cluster does with it:
 // which pod answers, which configuration it runs with, how it starts and fails.
+//
+//	dump.go     a command that writes what a database might dump
+//	main.go     the web server
+//	notes.go    notes that are kept in a file on a volume
+//	records.go  numbers that are written to two files in turn, to see whether a copy is of one moment
+//	tree.go     making and listing trees of files that are hard to back up
 package main
 
 import (

@@ -1,5 +1,13 @@
 // Command gatewaybench measures slipway-gateway beside nginx, Caddy and Traefik, each on one core, in turns, and
 // prints what it found as Markdown. `make bench-gateway` runs it; docs/performance.md says how to read it.
+//
+//	goals.go    the goals, and whether each was met
+//	main.go     flags, and the scenarios
+//	measure.go  measuring every proxy in every scenario
+//	process.go  a program on one core: its processor time and memory
+//	proxy.go    the proxies, and their configurations
+//	report.go   the report as Markdown
+//	serve.go    the gateway within this program, with a profile
 package main
 
 import (

@@ -1,5 +1,11 @@
 // Package gateway assembles the data plane: the source of the configuration, the proxy, and
 // the admin port.
+//
+//	cluster.go     following an APIGateway in the cluster
+//	file.go        following a configuration file
+//	gateway.go     Options, Run, and starting and ending the parts
+//	gatewayapi.go  following a Gateway of the Gateway API
+//	metrics.go     metrics of the configuration that is served
 package gateway
 
 import (

@@ -3,6 +3,11 @@
 //
 // The same input always gives the same image digest: every time stamp is given
 // and every file is written in a fixed order.
+//
+//	archive.go  an image of one program
+//	index.go    an image for several architectures
+//	layer.go    the files of the layer of a program
+//	tree.go     an image that is made of a folder
 package archive
 
 import (

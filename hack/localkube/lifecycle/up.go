@@ -1,4 +1,11 @@
 // Package lifecycle starts a cluster, removes it and reports its status.
+//
+//	cgroups.go  the control groups of the cluster's pods
+//	down.go     ending the cluster and removing its traces
+//	host.go     what the machine needs, and installing Debian packages
+//	settle.go   waiting until the cluster can be used
+//	status.go   telling what runs, and loading images
+//	up.go       starting the cluster, and its supervisor
 package lifecycle
 
 import (

@@ -1,5 +1,10 @@
 // Package inspect looks into the files of a release the way somebody would who does not
 // trust them: what unpacking writes, where, with which mode, and what runs afterwards.
+//
+//	image.go    images: index, configuration and layer
+//	inspect.go  a folder with a release, the kubectl plugin and the chart
+//	program.go  a program: which system it is for, and what it says about the machine that built it
+//	read.go     reading archives strictly, and packing them once more
 package inspect
 
 import (

@@ -1,4 +1,13 @@
 // Package sockets bounds what the kernel keeps of connections.
+//
+//	reset_other.go    Reset where it is not known how to wait for a reset
+//	reset_unix.go     Reset: waiting until a connection is reset
+//	silence.go        asking a peer that sends nothing whether it is there
+//	silence_linux.go  whether the kernel of a peer has stopped answering
+//	silence_other.go  the same for other systems: unknown
+//	unsent.go         bounding what waits in the kernel to be sent
+//	unsent_linux.go   the socket option for that
+//	unsent_other.go   the same for other systems: nothing
 package sockets
 
 import (

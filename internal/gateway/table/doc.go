@@ -31,4 +31,40 @@
 // requests the rule matches, it keeps its place and is Unavailable: these requests are
 // refused, because another route could answer them without authentication. A rule is left
 // out only if even its requests are unknown.
+//
+//	rule.go              Input, Listener and Rule: what a table is made from
+//	table.go             Table: listeners by port, and what is in them
+//	compile.go           Compile, and the order of routes
+//	compile_match.go     compiling what a rule matches
+//	compile_action.go    compiling rewrites, header edits, redirects, own answers, mirrors
+//	compile_backend.go   compiling the Services that a rule names
+//	compile_auth.go      compiling how clients authenticate
+//	compile_limits.go    compiling timeouts, retries and rate limits
+//	check.go             checking rules one by one, before they are compiled
+//	problem.go           Problem: why something is not served as written
+//	listener.go          listeners by port and host name
+//	route.go             Route: a compiled rule, and choosing a backend by weight
+//	match.go             finding the route of a request
+//	stream.go            finding the route of a connection or a datagram
+//	host.go              reading the host of a request
+//	path.go              reading the path of a request
+//	query.go             reading query parameters
+//	readings.go          the ways in which servers may read a path
+//	readings_query.go    the queries that servers may see with a path
+//	protection.go        whether a path that reads in more than one way can get around a rule
+//	controls.go          control characters in paths and fields
+//	expression.go        regular expressions, and what they may cost
+//	texts.go             expressions and paths that were compiled before
+//	action.go            what a route does: rewrite, header edits, redirect
+//	addresses.go         from which addresses requests are let in
+//	affinity.go          to which endpoint the requests of a client go
+//	auth.go              how clients authenticate: API key, password, token, external Service
+//	auth_oidc.go         log-ins at an OpenID Connect provider
+//	backend.go           Service and Backend: where requests go
+//	backend_settings.go  settings of the backends of some rules
+//	backend_tls.go       TLS to backends
+//	backend_tls_keys.go  certificates with keys, and how long a key may be
+//	cache.go             which responses are kept
+//	cors.go              what pages of other origins may do
+//	returns.go           rules at which log-ins cannot end, because the answer comes to another rule
 package table

@@ -14,4 +14,19 @@
 //
 // An owner may be in a namespace, and then its children are beside it. Or it is in none, and then they may be in any, or in
 // none, too.
+//
+//	apply.go        Applier: makes a child as desired, deletes it, and whose it is
+//	compare.go      comparing a child with what is desired
+//	drift.go        whether a child differs from what is desired
+//	settled.go      remembering which children are as desired
+//	repair.go       undoing what somebody changed, and telling whose change it was
+//	altered.go      children that the API server changes after each write
+//	clash.go        items of a list with the same name and another key
+//	create_only.go  children that are never changed, such as Jobs
+//	list.go         a list of children, of which others are deleted
+//	adopt.go        taking over an object that nobody controls
+//	subject.go      the name and namespace of a child, as code and messages need them
+//	load.go         reading a child from the cache
+//	fresh.go        not writing because of a stale cache
+//	replicas.go     the number of pods while an autoscaler owns it
 package apply

@@ -11,4 +11,10 @@
 //	Waiting    something is expected to happen: look again after a while, no error
 //	Quiet      an attempt lost to another writer (conflict, namespace going away): retry or
 //	           stop without a word to the user
+//
+//	outcome.go  Error, its policies, and the one result of a reconcile
+//	backoff.go  pauses that double with every retry that fails
+//	options.go  options of every controller
+//	queue.go    a queue that is fair among namespaces
+//	turns.go    the order of that queue
 package outcome

@@ -7,12 +7,12 @@
 //
 // # Files
 //
-//   - alarm.go: Alarms, and what follows from a change
-//   - rules.go: which rules there are
-//   - follow.go: timers, and rules that are gone
-//   - review.go: what a new rule finds in objects that are there
-//   - event.go: alarms as Events of Kubernetes
-//   - webhook.go: webhooks, as they are configured
-//   - metrics.go: the metrics
-//   - answer.go: what the API says about rules
+//	alarm.go    Alarms, and what follows from a change
+//	rules.go    which rules there are
+//	follow.go   timers, and rules that are gone
+//	review.go   what a new rule finds in objects that are there
+//	event.go    alarms as Events of Kubernetes
+//	webhook.go  webhooks, as they are configured
+//	metrics.go  the metrics
+//	answer.go   what the API says about rules
 package alarm

@@ -1,13 +1,13 @@
 // Package app puts the monitor together: the store, the recorder, the supervisor, and what is served.
 //
-//   - app.go: Run
-//   - extension.go: where the API and the rules are attached
-//   - api.go: the API
-//   - gate.go: what the address of the API answers until the store is open
-//   - key.go: the key with which secrets are hashed
-//   - rules.go: rules and alarms
-//   - serve.go: probes, and how everything is served
-//   - metrics.go: metrics, and who may read them
+//	app.go        Run
+//	extension.go  where the API and the rules are attached
+//	api.go        the API
+//	gate.go       what the address of the API answers until the store is open
+//	key.go        the key with which secrets are hashed
+//	rules.go      rules and alarms
+//	serve.go      probes, and how everything is served
+//	metrics.go    metrics, and who may read them
 package app
 
 import (

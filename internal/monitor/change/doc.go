@@ -18,21 +18,28 @@
 //
 // # Files
 //
-//   - record.go: what a change is, as every other part of the monitor sees it
-//   - follow.go: which records follow from two states: Records
-//   - reduce.go: the state of an object: Reduce
-//   - redact.go, place.go: the walk over an object that hides secrets, and where in it a value is
-//   - managers.go: the same for managedFields
-//   - noise.go: what is noise, and how changes of it are counted
-//   - times.go: since when conditions are so, beside the state, and the object as it is judged: State.Object
-//   - policy.go, rules.go: what is configured: further secrets, noise, the key of the hashes
-//   - schema.go: what the schema of a definition says about lists and secrets
-//   - shape.go: how items of a list are told apart, by schema or by what they look like; canonical order
-//   - compare.go, align.go: the fields in which two states differ
-//   - patch.go: the state after a change from the one before and the fields: Patch
-//   - path.go: the paths of fields
-//   - attribute.go: who made a change, by managedFields: Attribute
-//   - written.go: what nobody wrote, because the definition has changed: Written
-//   - node.go, decode.go, decode_escape.go, encode.go: JSON, read strictly and within bounds, and written in one way
-//   - find.go: the metadata of an object that cannot be read
+//	record.go         what a change is, as every other part of the monitor sees it
+//	follow.go         which records follow from two states: Records
+//	reduce.go         the state of an object: Reduce
+//	redact.go         the walk over an object that hides secrets
+//	place.go          where in an object a value is
+//	managers.go       the same walk over managedFields
+//	noise.go          what is noise, and how changes of it are counted
+//	times.go          since when conditions are so, beside the state, and the object as it is judged: State.Object
+//	policy.go         what is configured: further secrets, noise, the key of the hashes
+//	rules.go          paths that were configured, as a tree
+//	schema.go         what the schema of a definition says about lists and secrets
+//	shape.go          how items of a list are told apart, by schema or by what they look like; canonical order
+//	compare.go        the fields in which two states differ
+//	align.go          which items of two lists are the same
+//	patch.go          the state after a change from the one before and the fields: Patch
+//	path.go           the paths of fields
+//	attribute.go      who made a change, by managedFields: Attribute
+//	written.go        what nobody wrote, because the definition has changed: Written
+//	node.go           values of JSON
+//	decode.go         reading JSON strictly and within bounds
+//	decode_escape.go  escapes in strings of JSON
+//	encode.go         writing JSON in one way only
+//	find.go           the metadata of an object that cannot be read
+//	tenure.go         whether an object belongs to a namespace as it is now, or to an earlier one of the same name
 package change

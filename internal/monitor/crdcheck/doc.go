@@ -13,22 +13,22 @@
 // count as changed. Within allOf, anyOf, oneOf and not, nothing is let through by itself, only with the field that has them.
 // Duplicates in a list of type set or map are let through as long as the stored object has a duplicate anywhere.
 //
-//   - finding.go: Finding, its severities and its codes
-//   - compare.go: Compare, and what is compared of a whole definition
-//   - versions.go: what is compared of a version, its schema aside
-//   - schema.go: the walk along two schemas
-//   - constraints.go: values that are allowed: types, enums, bounds, patterns, formats
-//   - structure.go: what is kept of an object, defaults, and how lists and maps are merged
-//   - junctors.go: allOf, anyOf, oneOf and not
-//   - rules.go: x-kubernetes-validations
-//   - path.go: how a field is named
-//   - jsontext.go: values in messages, and whether two are the same
-//   - limits.go: what is refused because it would take too long
-//   - cost.go: how much work the check of an object is
-//   - checker.go: Checker, and how it is made of a definition
-//   - read.go: an object as the API server reads it: pruned, coerced and defaulted
-//   - validate.go: what the API server says of a write
-//   - verdict.go: Verdict
-//   - judge.go: how an object is judged
-//   - refused.go: whether the API server accepts the definition at all
+//	finding.go      Finding, its severities and its codes
+//	compare.go      Compare, and what is compared of a whole definition
+//	versions.go     what is compared of a version, its schema aside
+//	schema.go       the walk along two schemas
+//	constraints.go  values that are allowed: types, enums, bounds, patterns, formats
+//	structure.go    what is kept of an object, defaults, and how lists and maps are merged
+//	junctors.go     allOf, anyOf, oneOf and not
+//	rules.go        x-kubernetes-validations
+//	path.go         how a field is named
+//	jsontext.go     values in messages, and whether two are the same
+//	limits.go       what is refused because it would take too long
+//	cost.go         how much work the check of an object is
+//	checker.go      Checker, and how it is made of a definition
+//	read.go         an object as the API server reads it: pruned, coerced and defaulted
+//	validate.go     what the API server says of a write
+//	verdict.go      Verdict
+//	judge.go        how an object is judged
+//	refused.go      whether the API server accepts the definition at all
 package crdcheck

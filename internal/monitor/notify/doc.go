@@ -13,9 +13,9 @@
 //
 // # Files
 //
-//   - message.go: the messages of an alarm
-//   - sign.go: Sign and Verify
-//   - webhook.go: one webhook: its configuration, and one request
-//   - sender.go: Sender, which empties the outbox
-//   - notes.go: what came of messages, while the outbox does not take it
+//	message.go  the messages of an alarm
+//	sign.go     Sign and Verify
+//	webhook.go  one webhook: its configuration, and one request
+//	sender.go   Sender, which empties the outbox
+//	notes.go    what came of messages, while the outbox does not take it
 package notify

@@ -20,22 +20,24 @@
 //
 // # Files
 //
-//   - recorder.go: Recorder, its options and its end
-//   - sink.go: Known, Open and Gone, and the journals
-//   - journal.go: an event
-//   - settle.go: what nobody wrote, and who wrote the rest
-//   - list.go: a list, and gaps
-//   - state.go: the state before, and the state after
-//   - pipe.go, part.go: what waits for the store
-//   - commit.go: how it gets there, and what happens when the store fails
-//   - loss.go: what the store has lost
-//   - observer.go: Observer, which adds to what is stored
-//   - visit.go: Look, Add and Stored, for an Observer that acts by itself
-//   - live.go: Subscribe, for who wants to see records as they come
-//   - due.go: when time alone changes how objects do
-//   - health.go: how objects do, and what time alone changes about it
-//   - definition.go: definitions, their versions, and what a change of them breaks
-//   - check.go: the check of all objects after a change of their definition
-//   - figures.go: Figures, for metrics
-//   - plant_off.go, plant_on.go: a loss on purpose, in the build of one test only
+//	recorder.go    Recorder, its options and its end
+//	sink.go        Known, Open and Gone, and the journals
+//	journal.go     an event
+//	settle.go      what nobody wrote, and who wrote the rest
+//	list.go        a list, and gaps
+//	state.go       the state before, and the state after
+//	pipe.go        what waits for the store
+//	part.go        what is stored together
+//	commit.go      how it gets there, and what happens when the store fails
+//	loss.go        what the store has lost
+//	observer.go    Observer, which adds to what is stored
+//	visit.go       Look, Add and Stored, for an Observer that acts by itself
+//	live.go        Subscribe, for who wants to see records as they come
+//	due.go         when time alone changes how objects do
+//	health.go      how objects do, and what time alone changes about it
+//	definition.go  definitions, their versions, and what a change of them breaks
+//	check.go       the check of all objects after a change of their definition
+//	figures.go     Figures, for metrics
+//	plant_off.go   no loss on purpose, in every build but one
+//	plant_on.go    a loss on purpose, in the build of one test
 package recorder

@@ -18,19 +18,20 @@
 //
 // # Files
 //
-//   - compiler.go: a rule from a MonitorRule: NewCompiler, Compile
-//   - expression.go: CEL: compiled, estimated, evaluated
-//   - rule.go: Rule, and the text of its alarms
-//   - set.go: rules by the kinds that they are about
-//   - problem.go: what is wrong with a rule
-//   - engine.go: Observe, Tick, Sweep and timers
-//   - look.go: one look at an object
-//   - variables.go: what expressions see of it
-//   - step.go: what follows: pending, firing, ended
-//   - count.go: changes and turns in a window
-//   - state.go: what is remembered, and how it is stored
-//   - shard.go: the states of a kind
-//   - status.go: how a rule does
-//   - alarm.go: Alarm
-//   - glob.go, text.go: patterns, and texts that are safe to show
+//	compiler.go    a rule from a MonitorRule: NewCompiler, Compile
+//	expression.go  CEL: compiled, estimated, evaluated
+//	rule.go        Rule, and the text of its alarms
+//	set.go         rules by the kinds that they are about
+//	problem.go     what is wrong with a rule
+//	engine.go      Observe, Tick, Sweep and timers
+//	look.go        one look at an object
+//	variables.go   what expressions see of it
+//	step.go        what follows: pending, firing, ended
+//	count.go       changes and turns in a window
+//	state.go       what is remembered, and how it is stored
+//	shard.go       the states of a kind
+//	status.go      how a rule does
+//	alarm.go       Alarm
+//	glob.go        patterns in which * stands for any text
+//	text.go        texts that are safe to show
 package rule

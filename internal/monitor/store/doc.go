@@ -30,30 +30,34 @@
 //
 // # Files
 //
-//   - options.go: Options
-//   - store.go: Open, Close, Stats
-//   - batch.go: Batch, and how it is encoded before it is written
-//   - commit.go: Commit, and the one goroutine that writes
-//   - write.go: how a group of batches is written
-//   - session.go: the files that are open for writing, and how they are made to agree
-//   - reconcile.go: which files there are, which are missing, and what can be read of a damaged state
-//   - recover.go: what is done about errors
-//   - room.go: the next file, and the end of the oldest
-//   - usage.go: what each namespace has, and thin.go how the one that has the most makes room
-//   - pack.go: a file becomes smaller by what was taken out
-//   - intern.go: numbers for what repeats
-//   - states.go: kinds, checkpoints, marks and last states
-//   - outbox.go: messages, values, definitions
-//   - query.go: Changes, and plan.go how it reads a file
-//   - share.go: which of the changes may be seen
-//   - object.go: Object, as it was at a time
-//   - count.go: Rate
-//   - loss.go: Losses
-//   - readers.go: the files that are open for reading
-//   - errors.go: Error
-//   - codec.go: the bytes of a change, and values.go those of its columns
-//   - compress.go: compression with dictionaries
-//   - schema.go: the tables
-//   - database.go: a connection to SQLite
-//   - layout.go: the names of the files
+//	options.go    Options
+//	store.go      Open, Close, Stats
+//	batch.go      Batch, and how it is encoded before it is written
+//	commit.go     Commit, and the one goroutine that writes
+//	write.go      how a group of batches is written
+//	session.go    the files that are open for writing, and how they are made to agree
+//	reconcile.go  which files there are, which are missing, and what can be read of a damaged state
+//	recover.go    what is done about errors
+//	room.go       the next file, and the end of the oldest
+//	usage.go      what each namespace has in the files
+//	thin.go       taking out the oldest changes of the namespace that has the most
+//	pack.go       a file becomes smaller by what was taken out
+//	intern.go     numbers for what repeats
+//	states.go     kinds, checkpoints, marks and last states
+//	outbox.go     messages, values, definitions
+//	query.go      Changes: which changes there are
+//	plan.go       how a query reads a file
+//	share.go      which of the changes may be seen
+//	object.go     Object, as it was at a time
+//	count.go      Rate
+//	loss.go       Losses
+//	readers.go    the files that are open for reading
+//	errors.go     Error
+//	codec.go      the bytes of a change
+//	values.go     the values of a row's columns
+//	compress.go   compression with dictionaries
+//	schema.go     the tables
+//	database.go   a connection to SQLite
+//	layout.go     the names of the files
+//	held.go       how much the last states of a namespace may hold
 package store

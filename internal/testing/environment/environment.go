@@ -1,6 +1,11 @@
 // Package environment gives tests a real API server and etcd, the operator on top of
 // them, and a way to wait for conditions. There are no nodes and no controllers of
 // Kubernetes itself; package workload plays their part.
+//
+//	environment.go  the API server, the operator on top of it, and waiting for conditions
+//	definitions.go  installing CustomResourceDefinitions
+//	compact.go      making etcd forget its history
+//	webhook.go      installing the webhooks, and an operator that serves them
 package environment
 
 import (

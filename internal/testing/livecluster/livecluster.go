@@ -1,6 +1,13 @@
 // Package livecluster gives tests a real cluster with the operator installed, which a
 // script has prepared (hack/test-e2e.sh): access to it, the operator's pods and which of
 // them leads, and the means to end processes without a warning.
+//
+//	livecluster.go  the cluster that a script has prepared
+//	operator.go     the operator's pods, and which of them leads
+//	metrics.go      reading the operator's metrics
+//	http.go         HTTP requests to pods and Services
+//	kill.go         ending or stopping processes without a warning
+//	cut.go          cutting a pod off from the API server
 package livecluster
 
 import (

@@ -1,5 +1,12 @@
 // Package livetest is what tests on a real cluster have in common: a namespace for each test, ways to write and to wait, a
 // record of what a watch has shown, and a registry whose images cannot be had.
+//
+//	main.go      running the tests of a package on the cluster
+//	fixture.go   Fixture: one test with a namespace of its own
+//	record.go    what a watch has shown, and when
+//	traffic.go   a steady stream of requests that must all be answered
+//	backup.go    Backups, runs and restores, and an S3 server
+//	registry.go  a registry whose images cannot be had
 package livetest
 
 import (

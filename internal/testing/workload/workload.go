@@ -1,6 +1,3 @@
-// Package workload plays the controllers of Kubernetes and the kubelet for tests
-// that run against an API server alone: it makes ReplicaSets and pods of a
-// Deployment and sets their statuses, one step at a time, as the test says.
 package workload
 
 import (
