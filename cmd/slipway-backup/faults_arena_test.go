@@ -116,7 +116,7 @@ func (a *arena) serve(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	server := exec.CommandContext(ctx, program, "--port", a.server, "--health", "/healthz", "posix", root) //nolint:gosec // a tool of the project
+	server := exec.CommandContext(ctx, program, "--port", a.server, "--health", "/healthz", "posix", root)
 	server.Env = []string{"ROOT_ACCESS_KEY_ID=" + accessKey, "ROOT_SECRET_ACCESS_KEY=" + secretKey}
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
@@ -232,7 +232,7 @@ func blobsOf(root, prefix string) []string {
 	var found []string
 	_ = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
-			return nil //nolint:nilerr // what is gone is not there
+			return nil // what is gone is not there
 		}
 		relative, _ := filepath.Rel(root, path)
 		name := strings.TrimSuffix(strings.ReplaceAll(relative, "/", ""), ".f")

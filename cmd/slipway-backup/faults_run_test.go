@@ -107,7 +107,7 @@ func (i *injection) run(step mover.Step, faulty bool) corev1.ContainerStateTermi
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	process := exec.CommandContext(ctx, arguments[0], arguments[1:]...) //nolint:gosec // the arguments are the test's own
+	process := exec.CommandContext(ctx, arguments[0], arguments[1:]...)
 	process.Env = environment
 	var output bytes.Buffer
 	process.Stdout, process.Stderr = &output, &output

@@ -197,7 +197,7 @@ func (g *gateway) newShared() *peers.Shared {
 // loadBalancer is what begins connections with a header. It returns nil for none.
 func (o *Options) loadBalancer() (*proxy.LoadBalancer, error) {
 	if o.Kind != KindGateway || !o.Settings.ProxyProtocol {
-		return nil, nil //nolint:nilnil // nil means without
+		return nil, nil // nil means without
 	}
 	sources, err := o.Settings.Sources()
 	if err != nil {

@@ -217,7 +217,7 @@ func (c *site) backend(t *testing.T, l *lane) {
 	c.create(t, &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Name: l.name, Labels: map[string]string{discoveryv1.LabelServiceName: l.name}},
 		AddressType: discoveryv1.AddressTypeIPv4,
-		Ports:       []discoveryv1.EndpointPort{{Name: new("web"), Port: new(int32(port))}}, //nolint:gosec // a port
+		Ports:       []discoveryv1.EndpointPort{{Name: new("web"), Port: new(int32(port))}},
 		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{host}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
 	})
 }

@@ -168,10 +168,10 @@ func (c *connection2) refill(stream uint32, n int) {
 		return
 	}
 	_ = c.locked(func() error {
-		if err := c.framer.WriteWindowUpdate(0, uint32(n)); err != nil { //nolint:gosec // the length of a frame
+		if err := c.framer.WriteWindowUpdate(0, uint32(n)); err != nil {
 			return err
 		}
-		return c.framer.WriteWindowUpdate(stream, uint32(n)) //nolint:gosec // the length of a frame
+		return c.framer.WriteWindowUpdate(stream, uint32(n))
 	})
 }
 

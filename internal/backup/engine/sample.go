@@ -72,7 +72,7 @@ func (h sampleHeap) Swap(i, j int) {
 }
 
 func (h *sampleHeap) Push(x any) {
-	item := x.(*sampled) //nolint:forcetypeassert // container/heap passes on what it was given
+	item := x.(*sampled) // container/heap passes on what it was given
 	item.index = len(*h)
 	*h = append(*h, item)
 }
@@ -92,7 +92,7 @@ func (s *sample) add(item *sampled) bool {
 	heap.Push(&s.heap, item)
 	s.bytes += item.size
 	for s.heap.Len() > s.maxCount || (s.maxBytes > 0 && s.bytes > s.maxBytes && s.heap.Len() > 1) {
-		out := heap.Pop(&s.heap).(*sampled) //nolint:forcetypeassert // it holds nothing else
+		out := heap.Pop(&s.heap).(*sampled) // it holds nothing else
 		s.bytes -= out.size
 		key := out.key
 		s.bound, s.chosen = &key, 0

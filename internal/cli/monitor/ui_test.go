@@ -235,7 +235,7 @@ func TestUIRenewsATokenOfAServiceAccount(t *testing.T) {
 func TestTheBrowserGetsNoSecretAsArgument(t *testing.T) {
 	folder := t.TempDir()
 	script := "#!/bin/sh\nprintf '%s' \"$1\" >" + folder + "/argument.new\ncp \"$1\" " + folder + "/page\nstat -c %a \"$1\" \"$(dirname \"$1\")\" >" + folder + "/modes\nmv " + folder + "/argument.new " + folder + "/argument\n"
-	if err := os.WriteFile(folder+"/xdg-open", []byte(script), 0o700); err != nil { //nolint:gosec // it has to run
+	if err := os.WriteFile(folder+"/xdg-open", []byte(script), 0o700); err != nil { // it has to run
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))

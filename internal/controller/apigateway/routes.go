@@ -50,7 +50,7 @@ func (s *scope) judgeRoutes() {
 		}
 	}
 	s.judgeStale()
-	if int32(s.served.ready) < s.deployment.Status.ReadyReplicas { //nolint:gosec // a number of pods
+	if int32(s.served.ready) < s.deployment.Status.ReadyReplicas {
 		// The Deployment knows of more, or has not noticed yet that there are fewer.
 		s.unsettled, s.staleCache = true, true
 		s.fallBehind(nil, slipwayv1alpha1.ReasonReplicaBehind,

@@ -51,7 +51,7 @@ func (s *scope) judgePods() {
 			s.served.replicas = append(s.served.replicas, judge(s.gateway.UID, pod, s.answers[pod.UID]))
 		}
 	}
-	s.served.hidden = int32(len(s.served.replicas)) < s.deployment.Status.ReadyReplicas //nolint:gosec // a number of pods
+	s.served.hidden = int32(len(s.served.replicas)) < s.deployment.Status.ReadyReplicas
 }
 
 func judge(gateway types.UID, pod *corev1.Pod, answer replica.Answer) replicaView {

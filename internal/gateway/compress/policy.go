@@ -46,7 +46,7 @@ func (p *Policy) Complete() (*Policy, error) {
 		return nil, err
 	}
 	if len(out.Codings) == 1 && out.Codings[0] == Identity {
-		return nil, nil //nolint:nilnil // no policy is what is asked for
+		return nil, nil // no policy is what is asked for
 	}
 	if len(out.Codings) == 0 {
 		out.Codings = []Coding{Zstd, Gzip}

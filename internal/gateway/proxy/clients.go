@@ -24,11 +24,11 @@ func (c *Certificates) configFor(hello *tls.ClientHelloInfo) (config *tls.Config
 	defer c.panics.CatchError("choose how a client proves who it is", &err)
 	set := c.current.Load()
 	if set == nil {
-		return nil, nil //nolint:nilnil // it means that nothing is special
+		return nil, nil // it means that nothing is special
 	}
 	check := set.checkOf(portOfConn(hello.Conn))
 	if check == nil {
-		return nil, nil //nolint:nilnil // as above
+		return nil, nil
 	}
 	client, known := hello.Conn.(*clientConn)
 	if known {

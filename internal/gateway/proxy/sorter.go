@@ -19,7 +19,7 @@ type sorter struct {
 	port     int32
 	accepted chan sortedConn
 	// open ends with the listener.
-	open context.Context //nolint:containedctx // the listener is what it bounds
+	open context.Context // the listener is what it bounds
 	end  context.CancelFunc
 }
 

@@ -55,7 +55,7 @@ type listener struct {
 	// accepted gets connections, and errors of the listener below.
 	accepted chan accepted
 	// open ends with the listener.
-	open context.Context //nolint:containedctx // the listener is what it bounds
+	open context.Context // the listener is what it bounds
 	end  context.CancelFunc
 }
 

@@ -91,7 +91,7 @@ func TestTheMonitorsMetricsAreForThoseWhomTheAPIServerLetsGetThem(t *testing.T) 
 			}()
 			client := &http.Client{Transport: &http.Transport{
 				DisableKeepAlives: true,
-				TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // it signs its certificate itself
+				TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // it signs its certificate itself
 			}}
 			environment.Eventually(t, func() error {
 				request, err := http.NewRequestWithContext(ctx, http.MethodGet, tc.scheme+"://"+address+"/metrics", http.NoBody)

@@ -26,7 +26,7 @@ func (s *scope) status(now time.Time) slipwayv1alpha1.MonitorRuleStatus {
 	before := &s.rule.Status
 	next := slipwayv1alpha1.MonitorRuleStatus{
 		ObservedGeneration: s.rule.Generation,
-		Firing:             int32(min(s.seen.Firing, math.MaxInt32)), //nolint:gosec // bounded
+		Firing:             int32(min(s.seen.Firing, math.MaxInt32)),
 		LastFired:          lastFired(before.LastFired, s.seen.LastFired),
 	}
 	for i := range s.seen.Objects {

@@ -144,7 +144,7 @@ func isPlainError(err error) bool {
 // version"). SQLite only reads such a file. No version writes that, so it is damage.
 func tooNewToWrite(path string) bool {
 	const offset, wal = 18, 2
-	file, err := os.Open(path) //nolint:gosec // a file of the store
+	file, err := os.Open(path)
 	if err != nil {
 		return false
 	}

@@ -53,7 +53,7 @@ func (a *Authority) IssueRSA(t testing.TB, bits int) (certificate, key []byte) {
 // many bits as both.
 func oddNumber(t testing.TB, bits int) *big.Int {
 	t.Helper()
-	number, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), uint(bits-2))) //nolint:gosec // a number of bits
+	number, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), uint(bits-2)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,8 @@ func (c *Cluster) CutOff(pod *corev1.Pod) (mend func() error, err error) {
 
 // nft changes the rules in the network of the cluster, where the API server is.
 func (c *Cluster) nft(rules string) error {
-	command := exec.Command("nsenter", "--net="+filepath.Join(c.folder, "namespaces", "net"), "nft", "-f", "-") //nolint:noctx // it must be undone when the test's context has ended, too
+	// Without a context: it must be undone when that of the test has ended, too.
+	command := exec.Command("nsenter", "--net="+filepath.Join(c.folder, "namespaces", "net"), "nft", "-f", "-")
 	command.Stdin = strings.NewReader(rules)
 	if output, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("nft: %w: %s", err, bytes.TrimSpace(output))

@@ -40,7 +40,7 @@ const SameSteps = 4
 
 // Random makes the mix of a seed.
 func Random(kind Kind, seed uint64) Mix {
-	source := rand.New(rand.NewPCG(seed/SameSteps, 0)) //nolint:gosec // reproducible, not secret
+	source := rand.New(rand.NewPCG(seed/SameSteps, 0))
 	pods := map[string]workload.Behaviour{}
 	var pool []Step
 	for _, s := range kind.Scenarios {
@@ -58,7 +58,7 @@ func Random(kind Kind, seed uint64) Mix {
 		step.Within = longestWithin(pool, step)
 		mix.Scenario.Steps = append(mix.Scenario.Steps, step)
 	}
-	source = rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // as above
+	source = rand.New(rand.NewPCG(seed, 1))
 	faults := fault.All()
 	for range 1 + source.IntN(4) {
 		mix.draws = append(mix.draws, draw{share: source.Float64(), fault: faults[source.IntN(len(faults))]})

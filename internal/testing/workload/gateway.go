@@ -111,7 +111,7 @@ func NewGateways(reader client.Reader) (*Gateways, error) {
 }
 
 func listen(number, port int) (net.Listener, error) {
-	return net.Listen("tcp", fmt.Sprintf("127.9.%d.%d:%d", number/250, number%250+1, port)) //nolint:noctx // a test server
+	return net.Listen("tcp", fmt.Sprintf("127.9.%d.%d:%d", number/250, number%250+1, port))
 }
 
 // Close ends every pod.

@@ -37,7 +37,7 @@ type instance [helloBytes]byte
 func readFrame(from io.Reader, buffer []byte, kind byte, size int) ([]byte, error) {
 	head := buffer[:headBytes]
 	if _, err := io.ReadFull(from, head); err != nil {
-		return nil, err //nolint:wrapcheck // the caller only closes
+		return nil, err // the caller only closes
 	}
 	records := int(binary.BigEndian.Uint16(head[1:]))
 	switch {
@@ -48,7 +48,7 @@ func readFrame(from io.Reader, buffer []byte, kind byte, size int) ([]byte, erro
 	}
 	body := buffer[headBytes : headBytes+records*size]
 	_, err := io.ReadFull(from, body)
-	return body, err //nolint:wrapcheck // the caller only closes
+	return body, err // the caller only closes
 }
 
 // appendHead begins a frame.

@@ -47,7 +47,7 @@ func (m *Mesh) open(ctx context.Context, address string) (*link, error) {
 	dialer := tls.Dialer{Config: m.options.Identity.config()}
 	conn, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the caller only tries again
+		return nil, err // the caller only tries again
 	}
 	l := &link{mesh: m, conn: conn, number: m.connections.Add(1), asks: make(chan quota.Ask, queued)}
 	if l.peer, err = m.greet(conn); err != nil {
@@ -64,7 +64,7 @@ func (m *Mesh) greet(conn net.Conn) (other instance, err error) {
 		_, err = io.ReadFull(conn, other[:])
 	}
 	_ = conn.SetDeadline(time.Time{})
-	return other, err //nolint:wrapcheck // the caller only closes
+	return other, err // the caller only closes
 }
 
 // run exchanges asks and answers until the connection or the context ends.
