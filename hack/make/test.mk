@@ -353,6 +353,11 @@ bench-monitor: bin/localkube ## Measure slipway-monitor. PART='Replayed|Live|Que
 bench-gateway: ## Measure the gateway beside nginx, Caddy and Traefik, each on one core.
 	@hack/bench-gateway.sh $(BENCH_FLAGS)
 
+# BENCH_FLAGS='-test.benchtime 10x' measures less.
+.PHONY: bench-baseline
+bench-baseline: ## Measure the micro benchmarks of the gateway COUNT= (20) times, for benchstat: bin/bench/<commit>.txt.
+	@COUNT='$(or $(COUNT),20)' hack/bench-baseline.sh $(BENCH_FLAGS)
+
 # BENCH_FLAGS='-large-mib 256' measures less; bin/backupbench -h lists them. Everything takes about an hour, and 45 GiB.
 .PHONY: bench-backup
 bench-backup: ## Measure slipway-backup beside the bare engine and restic: time, memory, stored bytes.
