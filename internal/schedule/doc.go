@@ -30,4 +30,13 @@
 //
 // Retention decides which snapshots are kept. Only verified snapshots count for its rules. The newest verified snapshot is
 // always kept. Plan.Check refuses a mass deletion, unless a user has confirmed it.
+//
+//	cron.go       Schedule: reading a cron expression and a time zone
+//	slots.go      the next slot and the last one
+//	calendar.go   days and local times, also when clocks change
+//	due.go        what is to be done now, and how many slots were missed
+//	name.go       the name of the run for a slot, and how long after it the run starts
+//	advice.go     what a schedule may say that its author did not mean
+//	period.go     lengths of time in units of the calendar
+//	retention.go  which snapshots are kept
 package schedule

@@ -6,14 +6,14 @@
 // its credentials or X-Original-Url, does not reach another client by way of the cache. What it sends in one of those few does,
 // if the backend looks at it and does not say so.
 //
-//   - request.go is what is asked, and which requests are the same;
-//   - control.go reads Cache-Control, and other fields about time;
-//   - rules.go decides what may be kept, and what may be given to whom;
-//   - lookup.go looks for a response, gives it, and has it confirmed;
-//   - recording.go keeps a response while it comes;
-//   - entry.go is a response, and what it costs;
-//   - store.go has the responses, by page;
-//   - room.go keeps them within the room that there is, and shares it out.
+//	request.go    what is asked, and which requests are the same
+//	control.go    reads Cache-Control, and other fields about time
+//	rules.go      decides what may be kept, and what may be given to whom
+//	lookup.go     looks for a response, gives it, and has it confirmed
+//	recording.go  keeps a response while it comes
+//	entry.go      a response, and what it costs
+//	store.go      has the responses, by page
+//	room.go       keeps them within the room that there is, and shares it out
 //
 // A page is what a Service has at a host and a target. It may have several responses, for requests with different fields.
 package cache

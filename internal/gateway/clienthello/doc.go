@@ -8,5 +8,5 @@
 //
 // Files:
 //
-//   - hello.go: reading the message
+//	hello.go  reading the message
 package clienthello
