@@ -3,4 +3,8 @@
 //
 // What a rollout replaces is judged by nobody who does not ask for it: what is wrong with those pods is no news of the spec
 // that status speaks of.
+//
+//	workload.go  Workload: a Deployment, its pods and its autoscaler
+//	verdict.go   what is wrong with them
+//	members.go   which ReplicaSets and pods belong to a Deployment
 package workload

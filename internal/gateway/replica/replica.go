@@ -4,6 +4,13 @@
 // document and then asks again, with an answer that is held back until there is another
 // one. It ends with the pod, and all end with the Follower. A change is told to whoever
 // asked to be notified, by the name of the gateway.
+//
+//	replica.go   Follower: follows the pods of every gateway
+//	follower.go  following one pod: what to ask next, and when
+//	ask.go       a question to a pod, and its answer
+//	share.go     what the pods of one namespace may cost the operator
+//	pods.go      whether a pod can answer, and what it says of itself
+//	problems.go  bounding how many problems of a pod are kept
 package replica
 
 import (

@@ -1,5 +1,3 @@
-// Package apigateway is the front end for APIGateway: it makes a table from the routes of a spec
-// and from what they name. It is pure, as package table is.
 package apigateway
 
 import (

@@ -1,6 +1,12 @@
 // Package document is the protocol between the operator and the gateway's pods: how a
 // gateway reports the configuration that it serves, and how the operator waits for a
 // change.
+//
+//	document.go  Document: what a gateway says about its configuration
+//	board.go     Board: publishes the current document, and answers when it changes
+//	read.go      reading a document strictly and within bounds
+//	problems.go  problems of the table in a document
+//	standby.go   the operator's instruction to a gateway that does not hear the API server
 package document
 
 import (
