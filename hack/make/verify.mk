@@ -12,6 +12,10 @@ fmt: ## Format all Go files with gofumpt.
 lint: ## Run golangci-lint on every module of our own.
 	@hack/lint.sh
 
+.PHONY: shape
+shape: ## Check that no type, package or line grows beyond its limit, and that package comments list their files.
+	@go run ./hack/shape
+
 .PHONY: vuln
 vuln: ## Run govulncheck on every module of our own, when its database is reachable.
 	@hack/vuln.sh
