@@ -207,6 +207,9 @@ func TestWhatAnOwnerInNoNamespaceHasIsFoundInEveryNamespace(t *testing.T) {
 		}
 	}
 	go func() { _ = cached.Start(t.Context()) }()
+	if !cached.WaitForCacheSync(t.Context()) {
+		t.Fatal("the cache has not started")
+	}
 	found := &corev1.ResourceQuotaList{}
 	if err := cached.List(t.Context(), found, watch.Of(w.owner, ofOwner)); err != nil {
 		t.Fatal(err)
