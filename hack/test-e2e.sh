@@ -16,6 +16,8 @@
 # gets CSI volumes: hack/csi.sh. For peers it gets other implementations of the Gateway API: hack/peers.sh. For conformance it gets
 # the CRDs of the Gateway API: hack/conformance.sh. RUN, CORE, PROFILE, CHANNEL and WAIT are for that suite alone:
 # docs/dev/gateway-conformance.md.
+# AREA, for e2e, is a list with commas: apps, backups, gateways, monitor. Tests of other areas are skipped; what status says of every
+# fault (test/truth) is tried with each. SKIP is a regular expression of more tests to skip.
 # TEST_COUNTS is a file that gets the counts. CLUSTER=existing: see hack/lib.sh.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -98,6 +100,28 @@ find_releases() {
   export HELM OLD_RELEASE
 }
 
+# area_of prints the area of a file with tests of e2e, which its name tells. Those of test/truth are of all.
+area_of() {
+  case $1 in
+    test/truth/*) ;;
+    test/change/* | test/e2e/gateway*) echo gateways ;;
+    test/e2e/backup*) echo backups ;;
+    test/e2e/monitor*) echo monitor ;;
+    *) echo apps ;;
+  esac
+}
+
+# elsewhere prints the tests of the areas that AREA does not name, with | between them.
+elsewhere() {
+  local file area names=()
+  for file in $(git ls-files --cached --others --exclude-standard 'test/*_test.go' | xargs grep -lE '^//go:build .*\be2e\b'); do
+    area=$(area_of "$file")
+    if [[ -z ${AREA:-} || -z $area || ,$AREA, == *",$area,"* ]]; then continue; fi
+    mapfile -t -O "${#names[@]}" names < <(sed -nE 's/^func (Test[A-Z0-9_][A-Za-z0-9_]*)\(.*/\1/p' "$file" | grep -vx TestMain)
+  done
+  (IFS='|' && echo "${names[*]}")
+}
+
 # run_conformance prints what go test -json prints. The suite is a module of its own.
 run_conformance() {
   local network flags=(-disable-parallel-tests -channel="${CHANNEL:-experimental}" -only="${RUN:-}"
@@ -146,5 +170,8 @@ export IMAGE GATEWAY_IMAGE BACKUP_IMAGE MONITOR_IMAGE DEMO_IMAGE S3_IMAGE ECHO_I
 # pod takes half a second of processor time or more on a virtual machine. Packages run one by one.
 tests=(hack/test-tagged.sh "$suite" -count=1 -p 1 -timeout 30m -parallel 4)
 if [[ $suite == conformance ]]; then tests=(run_conformance); fi
+others=$(elsewhere)
+skip=${SKIP:-}${SKIP:+${others:+|}}${others:+^($others)\$}
+if [[ -n $skip ]]; then tests+=(-skip "$skip"); fi
 "${tests[@]}" "$@" | bin/testsum -each -counts "${TEST_COUNTS:-/dev/null}"
 say 'done'

@@ -2,7 +2,8 @@
 # Runs every fuzz target of our own modules for a while, and prints what `go test -json` prints. An input that
 # fails is saved to a file in testdata/fuzz beside its target. Commit it with the fix: every later run tries it again.
 #
-#   hack/test-fuzz.sh TIME [NAME]     TIME for each target: 200x is 200 inputs, 60s is a minute; only targets with NAME in their name
+#   hack/test-fuzz.sh TIME [NAME [FOLDER...]]     TIME for each target: 200x is 200 inputs, 60s is a minute; only targets with NAME
+#                                                 in their name, and those of some folders, such as ./internal/schedule
 #
 # A package's test program is built once. As many packages are fuzzed at a time as there are processors, by one worker each.
 # COVERAGE=no builds without coverage, so the fuzzer does not learn which inputs reach new lines. For a few hundred inputs
@@ -13,6 +14,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 time=${1:?usage: hack/test-fuzz.sh TIME [NAME]}
 name=${2:-}
+only=("${@:3}")
 instrument=(-fuzz .)
 if [[ ${COVERAGE:-yes} == no ]]; then instrument=(); fi
 work=$(mktemp -d)
@@ -47,6 +49,7 @@ fuzz() {
 
 folders=()
 while IFS= read -r folder; do
+  if [[ ${#only[@]} != 0 && " ${only[*]} " != *" ./$folder "* ]]; then continue; fi
   if [[ -n $(targets "$folder") ]]; then folders+=("$folder"); fi
 done < <(git ls-files --cached --others --exclude-standard '*_test.go' | xargs grep -lE '^func Fuzz[A-Z0-9_]' | xargs -n1 dirname | sort -u)
 if [[ ${#folders[@]} == 0 ]]; then

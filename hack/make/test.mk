@@ -31,19 +31,36 @@ TEST_FLAGS ?=
 # repeats them.
 SAMPLE = $(or $(SEED),$(shell git rev-parse --short=12 'HEAD^{tree}'))
 
+# Suites, from hack/affected/suites.txt: unit and API server, fuzz, HTTP/2 conformance, Helm chart, the monitor's record, the
+# core of the conformance suite of the Gateway API, end to end, a sample of the faults.
 .PHONY: test
-test: bin/testsum bin/localkube ## Run what every change needs: unit, API server, fuzz, HTTP/2 conformance, Helm chart, the monitor's record, end to end, a sample of the faults.
+test: bin/testsum bin/affected bin/localkube ## Run what the change can affect, and a fifth of the rest. FULL=1 runs all of every suite, BASE= compares with a commit, DRY=1 only says what would run. SEED= and DRAW= repeat.
 	@echo 'test: SEED=$(SAMPLE) chooses the random inputs and the faults'
-	@hack/test.sh
+	@SAMPLE='$(SAMPLE)' hack/test.sh
+
+# What has been proven is what later changes are compared with. bin/proven is written by a whole run that passed.
+.PHONY: proven
+proven: ## Note the last commit in .ci/proven, after make test FULL=1 has passed on it.
+	@if [[ $$(cat bin/proven 2>/dev/null) != "$$(git rev-parse 'HEAD^{tree}')" ]]; then \
+	  echo 'proven: make test FULL=1 has not passed on what is committed' >&2; exit 1; fi; \
+	git rev-parse HEAD >.ci/proven; echo 'proven: commit .ci/proven'
 
 # Also the suites that take hours, or need programs that the project does not build. docs/dev/testing.md says when to run
 # them.
 .PHONY: test-all
+test-all: export FULL := 1
 test-all: test test-localkube test-chart test-chart-cluster test-property test-crdcheck test-fuzz test-fault test-truth test-observability test-gateway-attack test-neighbours test-oidc test-conformance test-failover test-chaos test-chaos-deletion test-fault-long test-backup test-backup-faults test-backup-kill test-backup-postgres test-monitor test-monitor-streams test-monitor-long test-monitor-page test-e2e-backup-trouble test-csi test-csi-controllers test-csi-snapshots test-dist bench-gateway-change ## Run every test there is. Takes hours.
+
+# PACKAGES= and MODULES= say which packages of the main module and which other modules test-go tests. Without them it is all.
+named = $(filter command,$(origin $(1)))
+GO_PACKAGES = $(if $(call named,PACKAGES),$(PACKAGES),./internal/controller/... ./...)
+GO_MODULES = $(if $(call named,MODULES),$(MODULES),$$(hack/modules.sh own | grep -vx '[.]'))
 
 # What fills the monitor's store is skipped with the race detector, because the inside of SQLite is not our code and takes ten times
 # as long with it.
-FILL = go test -json -tags testing -count=1 -p 1 $(TEST_FLAGS) ./internal/monitor/store ./test/streams
+FILLED = ./internal/monitor/store ./test/streams
+FILL_PACKAGES = $(if $(call named,PACKAGES),$(filter $(FILLED),$(PACKAGES)),$(FILLED))
+FILL = $(if $(FILL_PACKAGES),go test -json -tags testing -count=1 -p 1 $(TEST_FLAGS) $(FILL_PACKAGES),true)
 
 # The tag "testing" belongs to kopia: with it, keys of repositories are derived quickly, and not safely. The safe way takes
 # seconds with the race detector, for each repository that a test opens. `make test-backup` runs without the tag.
@@ -56,11 +73,12 @@ test-unit: bin/testsum ## Run the tests that need nothing but Go, in every modul
 
 # A test program is linked once for both, and while one package waits for its API server, others run.
 .PHONY: test-go
-test-go: bin/testsum bin/localkube ## Run the tests of test-unit and test-api at once, which is faster than one after the other.
+test-go: bin/testsum bin/localkube ## Run the tests of test-unit and test-api at once, which is faster than one after the other. PACKAGES= MODULES=
 	@echo 'test-go: SEED=$(SAMPLE)'
-	@{ failed=0; PROPERTY_SEED='$(SAMPLE)' KUBEBUILDER_ASSETS=$$(bin/localkube assets) \
-	  go test -race -json -tags apitest,testing -count=1 -timeout 25m -p 4 $(TEST_FLAGS) ./internal/controller/... ./... || failed=1; \
-	for module in $$(hack/modules.sh own | grep -vx '[.]'); do \
+	@{ failed=0; packages='$(GO_PACKAGES)'; if [[ -n $$packages ]]; then \
+	  PROPERTY_SEED='$(SAMPLE)' KUBEBUILDER_ASSETS=$$(bin/localkube assets) \
+	  go test -race -json -tags apitest,testing -count=1 -timeout 25m -p 4 $(TEST_FLAGS) $$packages || failed=1; fi; \
+	for module in $(GO_MODULES); do \
 	  go -C "$$module" test -race -json -count=1 $(TEST_FLAGS) ./... || failed=1; \
 	done; $(FILL) || failed=1; exit $$failed; } | $(TESTSUM)
 
@@ -83,14 +101,14 @@ test-crdcheck: bin/testsum bin/localkube ## Compare what is said of changes of d
 FUZZTIME ?=
 
 .PHONY: test-fuzz
-test-fuzz: bin/testsum ## Try new inputs on every fuzz target, FUZZTIME each. CASE=name picks some.
+test-fuzz: bin/testsum ## Try new inputs on every fuzz target, FUZZTIME each. CASE=name picks some, PACKAGES= those of some folders.
 	@echo 'test-fuzz:'
-	@hack/test-fuzz.sh '$(or $(FUZZTIME),200x)' '$(CASE)' | $(TESTSUM)
+	@hack/test-fuzz.sh '$(or $(FUZZTIME),200x)' '$(CASE)' $(PACKAGES) | $(TESTSUM)
 
 .PHONY: test-fuzz-sample
-test-fuzz-sample: bin/testsum ## Try new inputs on every fuzz target, FUZZTIME each, without learning from those before. CASE=name picks some.
+test-fuzz-sample: bin/testsum ## Try new inputs on every fuzz target, FUZZTIME each, without learning from those before. CASE=name picks some, PACKAGES= those of some folders.
 	@echo 'test-fuzz-sample:'
-	@COVERAGE=no hack/test-fuzz.sh '$(or $(FUZZTIME),100x)' '$(CASE)' | $(TESTSUM)
+	@COVERAGE=no hack/test-fuzz.sh '$(or $(FUZZTIME),100x)' '$(CASE)' $(PACKAGES) | $(TESTSUM)
 
 .PHONY: test-h2spec
 test-h2spec: bin/testsum ## Let h2spec speak to the gateway, with TLS and without.
@@ -141,9 +159,9 @@ test-monitor-long: ## The same for 30 minutes, or DURATION.
 BACKUP_TROUBLE := TestBackups/(ARunWhosePodIsLost|WhatIsTakenFromABackup|ARunThatCannotSucceed|ADumpThatFails)
 
 .PHONY: test-e2e
-test-e2e: bin/testsum ## Run the end-to-end tests on a local cluster of their own.
+test-e2e: bin/testsum ## Run the end-to-end tests on a local cluster of their own. AREA=apps,backups,gateways,monitor picks some.
 	@echo 'test-e2e:'
-	@TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh e2e -skip '$(BACKUP_TROUBLE)' $(TEST_FLAGS)
+	@AREA='$(AREA)' SKIP='$(BACKUP_TROUBLE)' TEST_COUNTS='$(TEST_COUNTS)' hack/test-e2e.sh e2e $(TEST_FLAGS)
 
 .PHONY: test-e2e-backup-trouble
 test-e2e-backup-trouble: bin/testsum ## Let a backup lose its pods, Jobs, keys and storage on a local cluster; what is left out of test-e2e.
@@ -187,7 +205,8 @@ test-localkube: bin/testsum ## Test the local cluster itself: start, repair afte
 # more than ten kinds: more than 64 at a time are late on two processors. Runs leave thousands of namespaces in memory.
 # With GOGC and GOMEMLIMIT, Go rarely collects garbage while there is memory left. The tests and the API server get both
 # settings, each for itself.
-FAULT_PARALLEL ?= $(if $(filter gateway,$(KIND)),64,256)
+comma := ,
+FAULT_PARALLEL ?= $(if $(filter gateway,$(subst $(comma), ,$(KIND))),64,256)
 FAULT_TEST = GOGC=400 GOMEMLIMIT=6GiB KUBEBUILDER_ASSETS=$$(bin/localkube assets) FAULT_TABLE=$(CURDIR)/bin/fault-table.md \
   go test -json -tags faulttest -count=1 -parallel $(FAULT_PARALLEL) ./test/fault
 
@@ -196,12 +215,12 @@ fault = code=0; rm -f bin/fault-table.md; $(FAULT_TEST) -run '$(or $(CASE),.)' -
   cat bin/fault-table.md; exit $$code
 
 .PHONY: test-fault
-test-fault: bin/testsum bin/localkube ## Try every fault at every point of every scenario in test/fault. KIND=name plays one kind, CASE=regexp some cases.
+test-fault: bin/testsum bin/localkube ## Try every fault at every point of every scenario in test/fault. KIND=name,name plays some kinds, CASE=regexp some cases.
 	@echo 'test-fault:'
 	@$(call fault,-timeout 3h)
 
 .PHONY: test-fault-sample
-test-fault-sample: bin/testsum bin/localkube ## Try one case of half of the faults in every scenario, chosen by the commit. SEED= repeats a sample, CASE= one case of it.
+test-fault-sample: bin/testsum bin/localkube ## Try one case of half of the faults in every scenario, chosen by the commit. SEED= repeats a sample, CASE= one case of it, KIND= picks kinds.
 	@echo 'test-fault-sample: the sample is SEED=$(SAMPLE)'
 	@$(call fault,-timeout 30m -sample '$(SAMPLE)')
 
@@ -339,8 +358,6 @@ test-oidc: ## Log in at a real OpenID Connect provider, which is built first.
 test-gateway-attack: ## Attack the gateway with raw bytes, with nginx, Apache, HAProxy, Tomcat and Node behind it, and two of them in front.
 	@TEST_COUNTS='$(TEST_COUNTS)' hack/gateway-attack.sh $(TEST_FLAGS)
 
-comma := ,
-
 # PLANT=yes measures a monitor that forgets one change in ten: Live has to fail. docs/performance.md has the variables for sizes.
 .PHONY: bench-monitor
 bench-monitor: bin/localkube ## Measure slipway-monitor. PART='Replayed|Live|Queries|Latency|Memory|Cycles|Disconnected|Start' picks some.
@@ -386,6 +403,10 @@ record-release: bin/testsum bin/localkube ## Record what the version in VERSION 
 .PHONY: bin/testsum
 bin/testsum:
 	@go build -o $@ ./hack/testsum
+
+.PHONY: bin/affected
+bin/affected:
+	@go build -o $@ ./hack/affected
 
 .PHONY: bin/localkube
 bin/localkube:

@@ -79,12 +79,12 @@ func prepare(ctx context.Context) error {
 		return err
 	}
 	for _, kind := range declared {
-		if *onlyKind == "" || kind.Name == *onlyKind {
+		if *onlyKind == "" || slices.Contains(strings.Split(*onlyKind, ","), kind.Name) {
 			kinds = append(kinds, kind)
 		}
 	}
-	if len(kinds) == 0 {
-		return fmt.Errorf("there is no kind %q in testdata", *onlyKind)
+	if names := strings.Split(*onlyKind, ","); *onlyKind != "" && len(kinds) < len(names) {
+		return fmt.Errorf("not all of the kinds %q are in testdata", names)
 	}
 	if bench, err = newBench(ctx, env, scenario.NewPlaces(*atOnce), &scenario.Times{}); err != nil {
 		return err

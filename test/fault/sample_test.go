@@ -17,7 +17,7 @@ import (
 var sample = flag.String("sample", "", "play one case of half of the faults in each scenario, chosen by this text; empty plays all")
 
 // onlyKind says whose scenarios are played.
-var onlyKind = flag.String("kind", "", "play the scenarios of this kind alone; empty plays those of all")
+var onlyKind = flag.String("kind", "", "play the scenarios of these kinds alone, with commas between them; empty plays those of all")
 
 const (
 	// sampledMixes is how many random mixes a sample has.
