@@ -38,6 +38,18 @@ test: bin/testsum bin/affected bin/localkube ## Run what the change can affect, 
 	@echo 'test: SEED=$(SAMPLE) chooses the random inputs and the faults'
 	@SAMPLE='$(SAMPLE)' hack/test.sh
 
+.PHONY: check
+check: bin/testsum bin/affected bin/localkube ## Look quickly at what is not committed, or at the last commit: format, lint, what is generated, tests of the changed packages. BASE=
+	@hack/check.sh
+
+# How many processes are busy beside the tests, and how often the tests run.
+BUSY ?= 16
+ROUNDS_LOADED = $(or $(ROUNDS),3)
+
+.PHONY: test-loaded
+test-loaded: bin/testsum bin/localkube ## Run all of test-go beside 16 busy processes, or BUSY, three times, or ROUNDS: no verdict may depend on how fast the machine is.
+	@hack/test-loaded.sh '$(BUSY)' '$(ROUNDS_LOADED)'
+
 # What has been proven is what later changes are compared with. bin/proven is written by a whole run that passed.
 .PHONY: proven
 proven: ## Note the last commit in .ci/proven, after make test FULL=1 has passed on it.
