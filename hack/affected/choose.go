@@ -306,7 +306,8 @@ func (p *plan) explain(out io.Writer, why string) {
 		if len(affected) > 0 && len(affected) < len(r.units) && len(affected) < 5 {
 			note = ": " + strings.Join(affected, ", ")
 		}
-		fmt.Fprintf(out, "affected: %-22s of %3d, %3d are affected and %3d drawn%s\n", r.suite.name, len(r.units), len(affected), drawn, note)
+		fmt.Fprintf(out, "affected: %-22s of %3d, %3d are affected and %3d drawn%s\n",
+			r.suite.name, len(r.units), len(affected), drawn, note)
 	}
 }
 

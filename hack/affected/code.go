@@ -93,7 +93,8 @@ func (c *code) readFile(name string) error {
 		if function, ok := declared.(*ast.FuncDecl); ok && function.Recv == nil {
 			name := function.Name.Name
 			test.fuzzes = test.fuzzes || strings.HasPrefix(name, "Fuzz")
-			test.tests = test.tests || name != "TestMain" && (strings.HasPrefix(name, "Test") || strings.HasPrefix(name, "Fuzz") || strings.HasPrefix(name, "Example"))
+			isTest := strings.HasPrefix(name, "Test") || strings.HasPrefix(name, "Fuzz") || strings.HasPrefix(name, "Example")
+			test.tests = test.tests || isTest && name != "TestMain"
 		}
 	}
 	f.tests = append(f.tests, test)

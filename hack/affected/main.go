@@ -25,7 +25,8 @@ import (
 )
 
 func main() {
-	direct := flag.Bool("changed", false, "print the folders of the packages that have changed themselves, for make check; BASE names the commit")
+	direct := flag.Bool("changed", false,
+		"print the folders of the packages that have changed themselves, for make check; BASE names the commit")
 	tested := flag.Bool("tests", false, "with -changed: only those with tests that test-go runs")
 	flag.Parse()
 	if err := run(*direct, *tested, os.Stdout, os.Stderr); err != nil {

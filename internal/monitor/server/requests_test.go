@@ -36,13 +36,13 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		change     func(*http.Request)
 		code       int
 	}{
-		"with a token":                  {"user", "whoami", nil, 200},
-		"without a token":               {"", "whoami", nil, 401},
-		"with a token of nobody":        {"nobody", "whoami", nil, 401},
-		"with a token that is none":     {"user\x00", "whoami", nil, 401},
-		"with a token that is too long": {"user" + strings.Repeat("x", signin.MaxToken), "whoami", nil, 401},
-		"with a password":               {"", "whoami", func(r *http.Request) { r.SetBasicAuth("user", "user") }, 401},
-		"with two tokens":               {"user", "whoami", func(r *http.Request) { r.Header.Add("Authorization", "Bearer user2") }, 401},
+		"with a token":                                      {"user", "whoami", nil, 200},
+		"without a token":                                   {"", "whoami", nil, 401},
+		"with a token of nobody":                            {"nobody", "whoami", nil, 401},
+		"with a token that is none":                         {"user\x00", "whoami", nil, 401},
+		"with a token that is too long":                     {"user" + strings.Repeat("x", signin.MaxToken), "whoami", nil, 401},
+		"with a password":                                   {"", "whoami", func(r *http.Request) { r.SetBasicAuth("user", "user") }, 401},
+		"with two tokens":                                   {"user", "whoami", func(r *http.Request) { r.Header.Add("Authorization", "Bearer user2") }, 401},
 		"without a token, of an endpoint that is not there": {"", "nothing", nil, 404},
 		"of an endpoint that is not there":                  {"user", "nothing", nil, 404},
 		"with a name that leads here":                       {"user", "whoami", func(r *http.Request) { r.Host = "evil.example.com" }, 421},

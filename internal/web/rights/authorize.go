@@ -29,8 +29,9 @@ const (
 	// MaxQuestions is how many answers one request may need that are not known yet, and as many namespaces are read for it, and once
 	// more after each answer that allows something. What is beyond counts as denied, and the answer says that it is incomplete.
 	MaxQuestions = 1000
-	// QuestionsAtOnce and QuestionsEachSecond bound both for all requests of a user together.
-	QuestionsAtOnce     = 3 * MaxQuestions
+	// QuestionsAtOnce bounds both for all requests of a user together.
+	QuestionsAtOnce = 3 * MaxQuestions
+	// QuestionsEachSecond is how many of them are given back each second.
 	QuestionsEachSecond = 100
 	// pacedUsers is of how many users the pace of questions is known, for pacedFor.
 	pacedUsers = 5000

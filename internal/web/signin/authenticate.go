@@ -22,8 +22,9 @@ import (
 const (
 	// MaxToken is the longest token that is looked at, in bytes.
 	MaxToken = 16 << 10
-	// knownFor is how long a user is known by a token, and RefusedFor how long a token is refused without asking again.
-	knownFor   = 60 * time.Second
+	// knownFor is how long a user is known by a token.
+	knownFor = 60 * time.Second
+	// RefusedFor is how long a token is refused without asking again.
 	RefusedFor = 10 * time.Second
 	// knownTokens and refusedTokens bound what is remembered. They are apart, so that tokens that somebody invents do not push
 	// out those of users.
