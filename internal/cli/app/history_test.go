@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/testing/clitest"
 )
 
-// past returns three good revisions. readyApp runs the last one.
+// past returns three good revisions. clitest.ReadyApp runs the last one.
 func past() []revision {
 	return []revision{
 		stored(3, "shop-1111111111", 72*time.Hour, func(r *desired.Revision) {

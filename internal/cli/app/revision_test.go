@@ -81,7 +81,7 @@ func TestDiffRevisions(t *testing.T) {
 	}
 }
 
-// stored returns a revision of readyApp's spec, with the given changes.
+// stored returns a revision of clitest.ReadyApp's spec, with the given changes.
 func stored(number int64, name string, created time.Duration, change func(*desired.Revision)) revision {
 	r := revision{Number: number, Name: name, Created: clitest.Ago(created), Revision: desired.RevisionOf(clitest.ReadyApp().Spec, "")}
 	if change != nil {

@@ -25,7 +25,7 @@ type Declared interface {
 	GetConditions() []metav1.Condition
 }
 
-// VerdictOf is verdict for an object of any kind. name is its display name, observed the
+// VerdictOf is Verdict for an object of any kind. name is its display name, observed the
 // generation that its status has observed.
 func VerdictOf(app Declared, name string, observed, generation int64) health.Verdict {
 	if app.GetDeletionTimestamp() != nil {

@@ -111,7 +111,7 @@ func newestRun(runs []slipwayv1alpha1.BackupRun, backup *slipwayv1alpha1.Backup)
 	return &newest
 }
 
-// verdict is verdictOf, but a Backup without a copy that is new enough has failed, although the next run may repair it.
+// verdict is command.VerdictOf, but a Backup without a copy that is new enough has failed, although the next run may repair it.
 func (b *backupFindings) verdict() health.Verdict {
 	v := command.VerdictOf(b.object, b.name, b.observed, b.object.GetGeneration())
 	if v.Reason == slipwayv1alpha1.ReasonRunFailed || v.Reason == slipwayv1alpha1.ReasonCopyTooOld {

@@ -19,7 +19,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/testing/clitest"
 )
 
-// wellFindings returns the findings of readyApp when everything is healthy.
+// wellFindings returns the findings of clitest.ReadyApp when everything is healthy.
 func wellFindings(changes ...func(*webAppFindings)) *webAppFindings {
 	app := clitest.ReadyApp()
 	owned := metav1.ObjectMeta{Name: "shop", UID: "service-uid", OwnerReferences: clitest.OwnedBy(app)}
