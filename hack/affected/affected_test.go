@@ -3,8 +3,11 @@ package main
 import (
 	"io/fs"
 	"os"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 
@@ -214,6 +217,37 @@ func TestTheTableNamesWhatThereIs(t *testing.T) {
 	}
 }
 
+// What no part has would run only where all parts do.
+func TestPartsAreAllThatThereIs(t *testing.T) {
+	c, rows := repository(t)
+	kinds, err := fs.Glob(c.files, "test/fault/testdata/*/kind.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, err := fs.ReadFile(c.files, "hack/test-e2e.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][]string{}
+	for _, kind := range kinds {
+		want["test-fault-sample"] = append(want["test-fault-sample"], path.Base(path.Dir(kind)))
+	}
+	for _, area := range regexp.MustCompile(`\) echo ([a-z]+) ;;`).FindAllStringSubmatch(string(script), -1) {
+		want["test-e2e"] = append(want["test-e2e"], area[1])
+	}
+	got := map[string][]string{}
+	for _, s := range rows.suites {
+		for _, p := range s.parts {
+			got[s.name] = append(got[s.name], p.value)
+		}
+		slices.Sort(got[s.name])
+		slices.Sort(want[s.name])
+		if diff := cmp.Diff(want[s.name], got[s.name]); diff != "" {
+			t.Errorf("parts of %s in suites.txt: -want +got\n%s", s.name, diff)
+		}
+	}
+}
+
 func (c *code) hasTag(tag string) bool {
 	for _, f := range c.folders {
 		if slices.ContainsFunc(f.tests, func(test testFile) bool { return test.asksFor(tag) }) {
@@ -225,8 +259,7 @@ func (c *code) hasTag(tag string) bool {
 
 func repository(t *testing.T) (*code, *table) {
 	t.Helper()
-	const root = "../.."
-	c, err := readCode(os.DirFS(root), lines(git("-C", root, "ls-files", "--cached", "--others", "--exclude-standard")))
+	c, err := wholeRepository()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,3 +273,9 @@ func repository(t *testing.T) (*code, *table) {
 	}
 	return c, rows
 }
+
+// wholeRepository reads it once, which takes longest.
+var wholeRepository = sync.OnceValues(func() (*code, error) {
+	const root = "../.."
+	return readCode(os.DirFS(root), lines(git("-C", root, "ls-files", "--cached", "--others", "--exclude-standard")))
+})
