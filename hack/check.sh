@@ -37,7 +37,7 @@ changed() { printf '%s\n' ${files[@]+"${files[@]}"} | grep -qE "$1"; }
 # is_generated_of_it reports whether something is generated of what has changed: of the API, of config, of markers, of metrics and
 # of what is healthy.
 is_generated_of_it() {
-  changed '^(api|config|charts|internal/health|internal/monitor/web)/|^VERSION$|^hack/(generate\.sh|chart/|healthdoc/|metricsdoc/)|metric' ||
+  changed '^(api|config|charts|internal/health|internal/monitor/web)/|^VERSION$|^hack/(generate\.sh|chart/|healthdoc/|metricsdoc/|people/)|metric' ||
     git diff "$BASE" -- '*.go' | grep -E '^[+-].*//( \+kubebuilder:|go:generate )' >/dev/null
 }
 
