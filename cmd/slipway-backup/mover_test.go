@@ -23,7 +23,7 @@ import (
 // kinds are the kinds of errors that package repository declares.
 func kinds(t *testing.T) []string {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "..", "internal", "repository", "errors.go"), nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), "../../internal/backup/engine/errors.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
