@@ -122,7 +122,7 @@ func sampled(e *exchange) bool {
 	if e.state.LogPercent == 0 {
 		return false
 	}
-	return e.status >= http.StatusInternalServerError || rand.Uint32N(100) < e.state.LogPercent
+	return e.answer.status >= http.StatusInternalServerError || rand.Uint32N(100) < e.state.LogPercent
 }
 
 func (l *accessLog) flush() error {
@@ -161,24 +161,24 @@ func appendLine(b []byte, e *exchange, duration time.Duration) []byte {
 	if e.route != nil {
 		b = appendText(b, "route", e.route.Name)
 	}
-	b = appendNumber(b, "status", int64(e.status))
-	b = appendNumber(b, "bytes", e.sent)
+	b = appendNumber(b, "status", int64(e.answer.status))
+	b = appendNumber(b, "bytes", e.answer.sent)
 	b = appendNumber(b, "duration_us", duration.Microseconds())
-	b = appendText(b, "client", e.client)
-	if e.identity != "" {
-		b = appendText(b, "identity", e.identity)
+	b = appendText(b, "client", e.client.text)
+	if e.facts.identity != "" {
+		b = appendText(b, "identity", e.facts.identity)
 	}
 	if agent := e.r.Header.Get("User-Agent"); agent != "" {
 		b = appendText(b, "user_agent", agent)
 	}
-	if e.endpoint != "" {
-		b = appendText(b, "upstream", e.endpoint)
+	if e.answer.endpoint != "" {
+		b = appendText(b, "upstream", e.answer.endpoint)
 	}
-	if e.caching != nil {
-		b = appendText(b, "cache", e.caching.Result.String())
+	if e.facts.caching != nil {
+		b = appendText(b, "cache", e.facts.caching.Result.String())
 	}
-	if e.failure != "" {
-		b = appendText(b, "failure", e.failure)
+	if e.answer.failure != "" {
+		b = appendText(b, "failure", e.answer.failure)
 	}
 	return append(b, '}', '\n')
 }

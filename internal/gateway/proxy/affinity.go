@@ -112,7 +112,7 @@ func (h *Handler) setAffinities(s *state) {
 func (e *exchange) stickyService() (*table.WeightedBackend, *upstream.Service, table.Lack) {
 	if e.route.Affinity.Told() {
 		if backend := e.findPin(); backend != nil {
-			e.affinity.Place = e.pin.place
+			e.facts.affinity.Place = e.facts.pin.place
 			return backend, e.state.services[backend.Index], table.LackNothing
 		}
 		return e.newService()
@@ -121,7 +121,7 @@ func (e *exchange) stickyService() (*table.WeightedBackend, *upstream.Service, t
 	if !known {
 		return e.newService()
 	}
-	e.affinity = upstream.Affinity{Hash: hash, Hashed: true}
+	e.facts.affinity = upstream.Affinity{Hash: hash, Hashed: true}
 	backend, lack := e.route.PickFor(hash)
 	return e.checkService(backend, lack)
 }
@@ -129,10 +129,10 @@ func (e *exchange) stickyService() (*table.WeightedBackend, *upstream.Service, t
 // clientHash returns a hash of what the route knows a client by. It is not known if the client does not say it.
 func (e *exchange) clientHash() (hash uint64, known bool) {
 	if e.route.Affinity.By == table.AffinityByAddress {
-		if !e.shareOf.IsValid() { // a trusted proxy does not say who the client is
+		if !e.client.shareOf.IsValid() { // a trusted proxy does not say who the client is
 			return 0, false
 		}
-		address := e.shareOf.As16()
+		address := e.client.shareOf.As16()
 		return rendezvous.Hash(string(address[:])), true
 	}
 	values := e.r.Header[e.route.Affinity.Name]

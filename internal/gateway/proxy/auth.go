@@ -49,7 +49,7 @@ func (e *exchange) checkAPIKey(auth *table.APIKey) bool {
 	if !ok {
 		return e.refuse(http.StatusUnauthorized, "unauthenticated")
 	}
-	e.identity = client
+	e.facts.identity = client
 	return true
 }
 
@@ -78,13 +78,13 @@ func (e *exchange) checkPassword(auth *table.Basic) bool {
 	verdict := passwordWrong
 	if ok {
 		verdict = e.handler.passwords.check(e.r.Context(), attempt{
-			users: auth.Users, user: user, password: password, client: e.address, deadline: e.deadline(),
+			users: auth.Users, user: user, password: password, client: e.client.address, deadline: e.deadline(),
 		})
 		e.handler.metrics.passwords[verdict].Inc()
 	}
 	switch verdict {
 	case passwordRight:
-		e.identity = user
+		e.facts.identity = user
 		return true
 	case passwordClientBusy:
 		return e.refuseForNow(http.StatusTooManyRequests, "password_client_busy")
@@ -121,7 +121,7 @@ func (e *exchange) addIdentity() {
 	case auth.JWT != nil:
 		e.addClaims(auth.JWT.ClaimHeaders)
 	case auth.External != nil:
-		e.fields = append(e.fields, e.vouched...)
+		e.fields = append(e.fields, e.facts.vouched...)
 	case auth.OIDC != nil:
 		e.addSession(auth.OIDC)
 	case auth.APIKey != nil:
@@ -130,6 +130,6 @@ func (e *exchange) addIdentity() {
 		header = auth.Basic.UserHeader
 	}
 	if header != "" {
-		e.fields = append(e.fields, upstream.Field{Name: header, Value: e.identity})
+		e.fields = append(e.fields, upstream.Field{Name: header, Value: e.facts.identity})
 	}
 }

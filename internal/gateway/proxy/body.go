@@ -210,7 +210,7 @@ func (e *exchange) takeBody() {
 	if e.r.ProtoMajor != 1 || e.r.Body == nil || e.r.Body == http.NoBody || e.r.ContentLength == 0 {
 		return
 	}
-	e.body = &clientBody{
+	e.body.http1 = &clientBody{
 		pace: e.pace(http.NewResponseController(e.w)), body: e.r.Body, length: e.r.ContentLength,
 		expected: e.r.ProtoMinor > 0 && e.r.Header["Expect"] != nil, ask: e.askForBody,
 		allowed: allowance{grace: e.handler.options.ClientTimeout},
@@ -221,9 +221,9 @@ func (e *exchange) takeBody() {
 // at the same moment the backend may send an informational response, which must also be
 // forwarded.
 func (e *exchange) askForBody() {
-	e.heads.Lock()
-	defer e.heads.Unlock()
-	if !e.answered {
+	e.answer.heads.Lock()
+	defer e.answer.heads.Unlock()
+	if !e.answer.begun {
 		e.writeHint(http.StatusContinue)
 	}
 }
@@ -231,9 +231,9 @@ func (e *exchange) askForBody() {
 // beginAnswer marks that the final response has begun. From now on the response header
 // belongs to the caller.
 func (e *exchange) beginAnswer() {
-	e.heads.Lock()
-	defer e.heads.Unlock()
-	e.answered = true
+	e.answer.heads.Lock()
+	defer e.answer.heads.Unlock()
+	e.answer.begun = true
 }
 
 // lastOnConnection reports whether the connection must close after the answer, so that the
@@ -248,7 +248,7 @@ func (e *exchange) lastOnConnection(status int) bool {
 	if e.r.ProtoMajor != 1 {
 		return false
 	}
-	return e.r.ProtoMinor == 0 || len(e.r.TransferEncoding) > 0 || (e.body != nil && !e.body.whole()) ||
+	return e.r.ProtoMinor == 0 || len(e.r.TransferEncoding) > 0 || (e.body.http1 != nil && !e.body.http1.whole()) ||
 		e.r.Method == http.MethodConnect || (status != http.StatusSwitchingProtocols && e.asksForProtocol())
 }
 

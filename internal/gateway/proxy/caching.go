@@ -27,7 +27,7 @@ type caching struct {
 func (e *exchange) lookUp() (answered bool) {
 	c := &caching{request: e.cacheRequest()}
 	c.Lookup = e.handler.cache.Look((*cache.Policy)(e.route.Cache), &c.request)
-	e.caching = c
+	e.facts.caching = c
 	e.handler.metrics.cache.answered(e.route, c.Result)
 	switch c.Result {
 	case cache.Hit:
@@ -42,8 +42,8 @@ func (e *exchange) lookUp() (answered bool) {
 
 // endCaching ends what lookUp has begun.
 func (e *exchange) endCaching() {
-	if e.caching != nil {
-		e.caching.Close()
+	if e.facts.caching != nil {
+		e.facts.caching.Close()
 	}
 }
 
@@ -54,7 +54,7 @@ func (e *exchange) cacheRequest() cache.Request {
 		Method:  e.r.Method, Host: e.request.Host, Target: e.request.Target, Fields: e.withoutPins(e.request.Fields),
 		Plain:  e.request.Body == nil && e.request.Upgrade == "",
 		Proven: e.route.Auth != nil || e.isProven(),
-		Client: e.shareOf,
+		Client: e.client.shareOf,
 	}
 }
 
@@ -66,7 +66,7 @@ func (e *exchange) isProven() bool {
 
 // give answers with a response of the cache.
 func (e *exchange) give(found *cache.Found) {
-	e.caching.given = true
+	e.facts.caching.given = true
 	body, fields, length := found.Body, found.Fields, int64(len(found.Body))
 	switch {
 	case found.Status == http.StatusNotModified:
@@ -88,11 +88,11 @@ func isContentLength(field upstream.Field) bool {
 
 // askToConfirm adds the conditions of the cache to the request, if there are any. Copies of the request must not have them.
 func (e *exchange) askToConfirm() {
-	if e.caching == nil {
+	if e.facts.caching == nil {
 		return
 	}
-	if conditions := e.caching.Conditions(); len(conditions) > 0 {
-		e.caching.asks = true
+	if conditions := e.facts.caching.Conditions(); len(conditions) > 0 {
+		e.facts.caching.asks = true
 		e.request.Fields = append(slices.Clip(e.request.Fields), conditions...)
 	}
 }
@@ -101,26 +101,26 @@ func (e *exchange) askToConfirm() {
 // backend has to be asked without conditions.
 func (e *exchange) confirm(response *upstream.Response) *cache.Found {
 	defer response.Close()
-	e.caching.asks = false
-	return e.caching.Confirm(response.Fields)
+	e.facts.caching.asks = false
+	return e.facts.caching.Confirm(response.Fields)
 }
 
 // isConfirmation reports whether a response answers the conditions of the cache.
 func (e *exchange) isConfirmation(response *upstream.Response) bool {
-	return e.caching != nil && e.caching.asks && response.Status == http.StatusNotModified
+	return e.facts.caching != nil && e.facts.caching.asks && response.Status == http.StatusNotModified
 }
 
 // tellCache says why the backend was asked (RFC 9211). What the cache gives says so itself.
 func (e *exchange) tellCache(header http.Header) {
-	if c := e.caching; c != nil && !c.given {
+	if c := e.facts.caching; c != nil && !c.given {
 		header["Cache-Status"] = append(header["Cache-Status"], c.CacheStatus())
 	}
 }
 
 // record begins to keep a response of a backend, if it may be kept.
 func (e *exchange) record(response *upstream.Response) {
-	if c := e.caching; c != nil && !c.given && !response.Stream && !response.UntilClose {
-		e.recording = c.Record(response.Status, response.Fields, response.ContentLength)
+	if c := e.facts.caching; c != nil && !c.given && !response.Stream && !response.UntilClose {
+		e.facts.recording = c.Record(response.Status, response.Fields, response.ContentLength)
 	}
 }
 

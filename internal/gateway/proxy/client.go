@@ -12,29 +12,29 @@ import (
 // findClient determines the client's address. It ignores what a proxy says that is not
 // trusted.
 func (e *exchange) findClient() {
-	e.peer = e.r.RemoteAddr
-	if colon := strings.LastIndexByte(e.peer, ':'); colon >= 0 {
-		e.peer = strings.Trim(e.peer[:colon], "[]")
+	e.client.peer = e.r.RemoteAddr
+	if colon := strings.LastIndexByte(e.client.peer, ':'); colon >= 0 {
+		e.client.peer = strings.Trim(e.client.peer[:colon], "[]")
 	}
-	address, _ := netip.ParseAddr(e.peer) // the zero address if the peer has none
-	e.client, e.origin, e.address = e.peer, address, clients.Of(address)
-	e.shareOf = e.address
+	address, _ := netip.ParseAddr(e.client.peer) // the zero address if the peer has none
+	e.client.text, e.client.origin, e.client.address = e.client.peer, address, clients.Of(address)
+	e.client.shareOf = e.client.address
 	if e.state == nil || !clients.Within(e.state.TrustedProxies, address) {
 		return
 	}
-	e.trusted, e.shareOf = true, netip.Addr{}
+	e.client.trusted, e.client.shareOf = true, netip.Addr{}
 	hops := strings.Split(strings.Join(e.r.Header["X-Forwarded-For"], ","), ",")
 	for i := len(hops) - 1; i >= 0; i-- {
 		hop := strings.TrimSpace(hops[i])
 		address, err := netip.ParseAddr(hop)
 		if err != nil {
 			if len(e.r.Header["X-Forwarded-For"]) > 0 {
-				e.origin = netip.Addr{} // the proxy says that it is not the client, and not who is
+				e.client.origin = netip.Addr{} // the proxy says that it is not the client, and not who is
 			}
 			return
 		}
-		e.client, e.origin, e.address = hop, address, clients.Of(address)
-		e.shareOf = e.address
+		e.client.text, e.client.origin, e.client.address = hop, address, clients.Of(address)
+		e.client.shareOf = e.client.address
 		if !clients.Within(e.state.TrustedProxies, address) {
 			return
 		}
@@ -43,7 +43,7 @@ func (e *exchange) findClient() {
 
 // scheme returns the scheme of the client's request.
 func (e *exchange) scheme() string {
-	if e.trusted {
+	if e.client.trusted {
 		switch e.r.Header.Get("X-Forwarded-Proto") {
 		case "https":
 			return "https"
@@ -65,7 +65,7 @@ func forwardedField(name string) bool {
 
 // forwardedHost is the host that the client has asked for, as far as a trusted proxy says so.
 func (e *exchange) forwardedHost() string {
-	if given := e.r.Header.Get("X-Forwarded-Host"); e.trusted && given != "" {
+	if given := e.r.Header.Get("X-Forwarded-Host"); e.client.trusted && given != "" {
 		return given
 	}
 	return e.r.Host
@@ -73,10 +73,10 @@ func (e *exchange) forwardedHost() string {
 
 // addForwarded tells the backend where the request came from.
 func (e *exchange) addForwarded() {
-	forwardedFor := e.peer
-	if e.trusted {
+	forwardedFor := e.client.peer
+	if e.client.trusted {
 		if before := e.r.Header["X-Forwarded-For"]; len(before) > 0 {
-			forwardedFor = strings.Join(before, ", ") + ", " + e.peer
+			forwardedFor = strings.Join(before, ", ") + ", " + e.client.peer
 		}
 		e.addOtherForwarded()
 		for _, value := range e.r.Header["Forwarded"] {

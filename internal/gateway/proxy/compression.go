@@ -23,8 +23,8 @@ func (e *exchange) beginEncoding(response *upstream.Response) {
 	header := e.w.Header()
 	verdict := e.route.Compression.Decide(e.r, response.Status, header, response.ContentLength)
 	if verdict.Coding != compress.Identity && e.r.Method != http.MethodHead {
-		owner := compress.Owner{Client: e.shareOf, Route: e.route.Name}
-		if e.encoder = e.handler.encoders.Take(verdict.Coding, owner, encoded{e}); e.encoder == nil {
+		owner := compress.Owner{Client: e.client.shareOf, Route: e.route.Name}
+		if e.facts.encoder = e.handler.encoders.Take(verdict.Coding, owner, encoded{e}); e.facts.encoder == nil {
 			e.handler.metrics.compressionBusy.Inc()
 			verdict = verdict.Without()
 		}
@@ -36,25 +36,25 @@ func (e *exchange) beginEncoding(response *upstream.Response) {
 // must have been called.
 // An encoder that has panicked is not used again.
 func (e *exchange) endEncoding(returned bool) {
-	if e.encoder == nil {
+	if e.facts.encoder == nil {
 		return
 	}
-	e.handler.metrics.compressed(e.state, e.route, e.unencoded, e.sent)
+	e.handler.metrics.compressed(e.state, e.route, e.facts.unencoded, e.answer.sent)
 	if returned {
-		e.handler.encoders.Give(e.encoder)
+		e.handler.encoders.Give(e.facts.encoder)
 	} else {
-		e.handler.encoders.Drop(e.encoder)
+		e.handler.encoders.Drop(e.facts.encoder)
 	}
-	e.encoder = nil
+	e.facts.encoder = nil
 }
 
 // finishEncoding writes the end of the encoded body. A body that was cut has none.
 func (e *exchange) finishEncoding() bool {
-	if e.encoder == nil {
+	if e.facts.encoder == nil {
 		return true
 	}
-	if err := e.encoder.Close(); err != nil {
-		e.failure, e.aborted = "client_write", true
+	if err := e.facts.encoder.Close(); err != nil {
+		e.answer.failure, e.answer.aborted = "client_write", true
 		return false
 	}
 	return true
@@ -62,18 +62,18 @@ func (e *exchange) finishEncoding() bool {
 
 // writePiece sends a piece of the backend's body.
 func (e *exchange) writePiece(piece []byte) error {
-	if e.encoder == nil {
+	if e.facts.encoder == nil {
 		return e.write(piece)
 	}
-	e.unencoded += int64(len(piece))
-	_, err := e.encoder.Write(piece)
+	e.facts.unencoded += int64(len(piece))
+	_, err := e.facts.encoder.Write(piece)
 	return err
 }
 
 // flushPieces sends the pieces that have come.
 func (e *exchange) flushPieces() error {
-	if e.encoder != nil {
-		if err := e.encoder.Flush(); err != nil {
+	if e.facts.encoder != nil {
+		if err := e.facts.encoder.Flush(); err != nil {
 			return err
 		}
 	}

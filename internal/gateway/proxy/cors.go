@@ -37,7 +37,7 @@ func (e *exchange) allowOrigin() bool {
 		setUnlessEmpty(header, "Access-Control-Allow-Headers", cors.Headers(strings.Join(e.r.Header["Access-Control-Request-Headers"], ", ")))
 		setUnlessEmpty(header, "Access-Control-Max-Age", cors.MaxAge)
 	}
-	e.answer(http.StatusNoContent, "", nil)
+	e.answerWith(http.StatusNoContent, "", nil)
 	return true
 }
 

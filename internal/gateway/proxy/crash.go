@@ -7,13 +7,13 @@ const failurePanic = "panic"
 
 // crash does after a panic what others depend on: the request keeps no place, and is told. The exchange is not used again.
 func (e *exchange) crash() {
-	if e.tunneled != nil {
-		defer e.handler.tunnels.remove(e.tunneled)
+	if e.answer.tunneled != nil {
+		defer e.handler.tunnels.remove(e.answer.tunneled)
 	}
 	e.leave()
-	e.failure = failurePanic
-	if e.status == 0 {
-		e.status = http.StatusInternalServerError
+	e.answer.failure = failurePanic
+	if e.answer.status == 0 {
+		e.answer.status = http.StatusInternalServerError
 	}
 	e.report()
 }

@@ -37,52 +37,75 @@ type exchange struct {
 	path   table.Path
 	route  *table.Route
 	chosen *table.WeightedBackend // nil until one is chosen
-	peer   string                 // the address of the peer
-	client string                 // the address of the client, as far as it can be trusted
+	query  string                 // the query for the backend
+	// nominated are the fields that Connection names, beyond those that are never
+	// forwarded.
+	nominated []string
+	request   upstream.Request
+	fields    []upstream.Field // of request
+	span      trace.Span       // nil if the request is not traced
+
+	client exchangeClient
+	body   exchangeBody
+	answer exchangeAnswer
+	facts  exchangeFacts
+}
+
+// exchangeClient is who sends a request.
+type exchangeClient struct {
+	peer string // the address of the peer
+	text string // the address of the client, as far as it can be trusted
 	// origin is the address of the client. It is the zero address where a trusted proxy does not say it.
 	origin netip.Addr
 	// address is what counts as the client in limits. shareOf is the client whose share of
 	// a bound is used. It is the zero Addr if a trusted proxy names no client.
 	address, shareOf netip.Addr
 
-	counted  bool   // it is counted as in flight
-	trusted  bool   // the peer is a trusted proxy
+	counted bool // it is counted as in flight
+	trusted bool // the peer is a trusted proxy
+}
+
+// exchangeBody is the body of a request.
+type exchangeBody struct {
+	http1 *clientBody // of an HTTP/1 request; nil if there is none
+	http2 *streamBody // of an HTTP/2 request to a backend
+	// judged is the whole body, if isJudged: what a Service was shown.
+	judged   kept
+	isJudged bool
+}
+
+// exchangeAnswer is what the client gets.
+type exchangeAnswer struct {
+	taking   *watch                                    // bounds the calls that write a response to an HTTP/2 client; reused
+	informed func(status int, fields []upstream.Field) // the method inform; kept to avoid an allocation
+
+	heads    sync.Mutex // held while a response head is sent
+	begun    bool       // the final response has begun
+	aborted  bool
+	status   int
+	sent     int64  // bytes of the response's body
+	endpoint string // that has answered
+	failure  string
+	tunneled net.Conn // the client's connection after a protocol upgrade
+}
+
+// exchangeFacts are what features have found out about a request.
+type exchangeFacts struct {
 	identity string // the authenticated name of the client
 	claims   token.Claims
-	query    string // the query for the backend
-	// nominated are the fields that Connection names, beyond those that are never
-	// forwarded.
-	nominated []string
-
-	request  upstream.Request
-	taking   *watch                                    // bounds the calls that write a response to an HTTP/2 client; reused
-	stream   *streamBody                               // the body of an HTTP/2 request to a backend
-	body     *clientBody                               // the body of an HTTP/1 request; nil if there is none
-	informed func(status int, fields []upstream.Field) // the method inform; kept to avoid an allocation
-	fields   []upstream.Field
-	endpoint string
-
 	// bearer is the token that the backend gets. cookies are those of a session that the answer sets.
 	bearer  string
 	cookies []string
-
 	// vouched are the fields for the backend from the Service that was asked about the request.
 	vouched []upstream.Field
 	// removed are the fields that this Service does not let the backend have, folded.
 	removed []string
-	// judged is the whole body, if isJudged: what the Service was shown.
-	judged   kept
-	isJudged bool
 
 	affinity upstream.Affinity // which endpoint should get the request
 	pin      pin               // the endpoint that the client knows, by a pin that counts
 	pins     pins              // all pins that the client knows
 	tells    bool              // the client is told pins
 
-	heads    sync.Mutex // held while a response head is sent
-	answered bool       // the final response has begun
-	status   int
-	sent     int64 // bytes of the response's body
 	// encoder compresses the response's body. Nil: it stays as it is. unencoded are the bytes
 	// that it has got.
 	encoder   *compress.Encoder
@@ -90,17 +113,13 @@ type exchange struct {
 	// caching is what the cache has to do with the request. Nil: the route has none. recording keeps the response while it comes.
 	caching   *caching
 	recording *cache.Recording
-	failure   string
-	aborted   bool
-	// tunneled is the client's connection after a protocol upgrade.
-	tunneled net.Conn
-	span     trace.Span // nil if the request is not traced
 }
 
 func (e *exchange) begin(h *Handler, w http.ResponseWriter, r *http.Request) {
 	*e = exchange{
 		handler: h, state: h.current.Load(), w: w, r: r,
-		start: h.options.Clock.Now(), query: r.URL.RawQuery, fields: e.fields[:0], informed: e.informed, taking: e.taking,
+		start: h.options.Clock.Now(), query: r.URL.RawQuery, fields: e.fields[:0],
+		answer: exchangeAnswer{informed: e.answer.informed, taking: e.answer.taking},
 	}
 	e.takeBody()
 }
@@ -109,7 +128,7 @@ func (e *exchange) begin(h *Handler, w http.ResponseWriter, r *http.Request) {
 func (e *exchange) end() {
 	e.report()
 	clear(e.fields)
-	*e = exchange{fields: e.fields[:0], informed: e.informed, taking: e.taking}
+	*e = exchange{fields: e.fields[:0], answer: exchangeAnswer{informed: e.answer.informed, taking: e.answer.taking}}
 	exchanges.Put(e)
 }
 
@@ -117,7 +136,7 @@ func (e *exchange) end() {
 func (e *exchange) report() {
 	duration := e.handler.options.Clock.Since(e.start)
 	if e.state != nil {
-		e.handler.metrics.observe(e.state, e.route, e.status, duration)
+		e.handler.metrics.observe(e.state, e.route, e.answer.status, duration)
 	}
 	e.handler.log.write(e, duration)
 	e.endSpan()
@@ -130,7 +149,7 @@ func (e *exchange) serve() {
 	if !e.enter() || !e.findRoute() {
 		return
 	}
-	if allowed := e.route.ClientAddresses; allowed != nil && !allowed.Admit(e.origin) {
+	if allowed := e.route.ClientAddresses; allowed != nil && !allowed.Admit(e.client.origin) {
 		e.refuse(http.StatusForbidden, "client_address")
 		return
 	}
@@ -211,26 +230,26 @@ const (
 
 // refuse answers with a status and its text, in gRPC with a status of its own, and returns false.
 func (e *exchange) refuse(status int, failure string) bool {
-	e.failure = failure
+	e.answer.failure = failure
 	if e.speaksGRPC() {
 		e.refuseGRPC(status)
 		return false
 	}
-	e.answer(status, "text/plain; charset=utf-8", []byte(http.StatusText(status)+"\n"))
+	e.answerWith(status, "text/plain; charset=utf-8", []byte(http.StatusText(status)+"\n"))
 	return false
 }
 
 // abandon notes that the client has left, and returns false.
 func (e *exchange) abandon() bool {
-	e.status, e.failure, e.aborted = statusClientGone, upstream.Canceled.String(), true
+	e.answer.status, e.answer.failure, e.answer.aborted = statusClientGone, upstream.Canceled.String(), true
 	return false
 }
 
-// answer sends a response of our own.
-func (e *exchange) answer(status int, contentType string, body []byte) {
+// answerWith sends a response of our own.
+func (e *exchange) answerWith(status int, contentType string, body []byte) {
 	e.beginAnswer()
-	if e.body != nil {
-		e.body.drain()
+	if e.body.http1 != nil {
+		e.body.http1.drain()
 	}
 	header := e.w.Header()
 	if contentType != "" || len(body) > 0 {
@@ -262,7 +281,7 @@ func (e *exchange) editHead() {
 	if e.route != nil && e.route.ResponseHeaders != nil {
 		e.route.ResponseHeaders.Apply(header)
 	}
-	if e.tells {
+	if e.facts.tells {
 		e.tellPin(header)
 	}
 	e.tellCookies(header)
@@ -274,7 +293,7 @@ func (e *exchange) writeHead(status int) {
 	if e.handler.sendsAway() || e.lastOnConnection(status) {
 		e.w.Header()["Connection"] = []string{"close"}
 	}
-	e.status = status
+	e.answer.status = status
 	e.w.WriteHeader(status)
 }
 
@@ -285,12 +304,12 @@ func (e *exchange) redirect() {
 	}
 	location := e.route.Redirect.Location(e.scheme(), e.r.Host, portOf(e.r), path, e.query)
 	e.w.Header()["Location"] = []string{location}
-	e.answer(e.route.Redirect.StatusCode, "", nil)
+	e.answerWith(e.route.Redirect.StatusCode, "", nil)
 }
 
 func (e *exchange) answerDirectly() {
 	direct := e.route.Direct
-	e.answer(direct.StatusCode, direct.ContentType, direct.Body)
+	e.answerWith(direct.StatusCode, direct.ContentType, direct.Body)
 }
 
 // limitBody refuses a body that is declared too large. It also bounds a body whose size is
@@ -307,8 +326,8 @@ func (e *exchange) limitBody() bool {
 	// may be sent already.
 	switch {
 	case e.r.ContentLength >= 0:
-	case e.body != nil:
-		e.body.body = http.MaxBytesReader(nil, e.r.Body, limit)
+	case e.body.http1 != nil:
+		e.body.http1.body = http.MaxBytesReader(nil, e.r.Body, limit)
 	default:
 		e.r.Body = http.MaxBytesReader(nil, e.r.Body, limit)
 	}
@@ -326,9 +345,9 @@ func (e *exchange) withinLimit(authenticated bool) bool {
 	key := limitKey{route: e.route.Name, limit: *limit}
 	switch limit.Per {
 	case table.PerKey:
-		key.who = e.identity
+		key.who = e.facts.identity
 	case table.PerClientAddress:
-		key.client = e.address
+		key.client = e.client.address
 	}
 	wait := e.handler.countRequest(e.r.Context(), key, limit)
 	if wait == 0 {

@@ -57,7 +57,7 @@ func (e *exchange) askExternal(auth *table.External) bool {
 
 // keptFor is for whom the bytes of a question are kept.
 func (e *exchange) keptFor() keptFor {
-	return keptFor{e.shareOf, e.route.Auth.External.Backend.ID}
+	return keptFor{e.client.shareOf, e.route.Auth.External.Backend.ID}
 }
 
 // askHTTP asks with an HTTP request.
@@ -87,14 +87,14 @@ func (e *exchange) question(auth *table.External) *upstream.Request {
 	request.Method, request.Target, request.Protocol = http.MethodGet, auth.Path, protocolOf(auth.Backend)
 	if auth.MaxBody > 0 {
 		request.Method = http.MethodPost
-		setBody(request, e.judged.bytes)
+		setBody(request, e.body.judged.bytes)
 	}
 	request.Fields = append(e.shown(auth),
 		upstream.Field{Name: "X-Forwarded-Method", Value: e.r.Method},
 		upstream.Field{Name: "X-Forwarded-Proto", Value: e.scheme()},
 		upstream.Field{Name: "X-Forwarded-Host", Value: e.forwardedHost()},
 		upstream.Field{Name: "X-Forwarded-Uri", Value: e.uri()},
-		upstream.Field{Name: "X-Forwarded-For", Value: e.client},
+		upstream.Field{Name: "X-Forwarded-For", Value: e.client.text},
 	)
 	return request
 }
@@ -102,7 +102,7 @@ func (e *exchange) question(auth *table.External) *upstream.Request {
 // toService is a request to the Service, as far as all of them are alike.
 func (e *exchange) toService(auth *table.External) *upstream.Request {
 	request := &upstream.Request{
-		Client: e.shareOf, Host: auth.Backend.Service,
+		Client: e.client.shareOf, Host: auth.Backend.Service,
 		Deadline: e.handler.options.Clock.Now().Add(auth.Timeout), Retry: upstream.Retry{Attempts: 1, On: upstream.OnConnectFailure},
 	}
 	if deadline := e.deadline(); !deadline.IsZero() && deadline.Before(request.Deadline) {
@@ -195,8 +195,8 @@ func (e *exchange) refuseWith(status int, fields []upstream.Field, body []byte) 
 			header[name] = append(header[name], field.Value)
 		}
 	}
-	e.failure = "auth_refused"
-	e.answer(status, contentType, body)
+	e.answer.failure = "auth_refused"
+	e.answerWith(status, contentType, body)
 	return externalRefused
 }
 
@@ -204,14 +204,14 @@ func (e *exchange) refuseWith(status int, fields []upstream.Field, body []byte) 
 func (e *exchange) vouch(auth *table.External, fields []upstream.Field) externalResult {
 	for _, field := range fields {
 		name := http.CanonicalHeaderKey(field.Name)
-		if name == auth.IdentityHeader && e.identity == "" {
-			e.identity = field.Value
+		if name == auth.IdentityHeader && e.facts.identity == "" {
+			e.facts.identity = field.Value
 		}
 		if slices.Contains(auth.BackendHeaders, name) {
-			e.vouched = append(e.vouched, upstream.Field{Name: name, Value: field.Value})
+			e.facts.vouched = append(e.facts.vouched, upstream.Field{Name: name, Value: field.Value})
 		}
 	}
-	if auth.IdentityHeader != "" && e.identity == "" {
+	if auth.IdentityHeader != "" && e.facts.identity == "" {
 		e.refuse(http.StatusForbidden, "auth_without_identity")
 		return externalRefused
 	}

@@ -55,11 +55,11 @@ func (e *exchange) askGRPC(auth *table.External) externalResult {
 // asMessage is the question about the request. It has the fields that an HTTP question has.
 func (e *exchange) asMessage(auth *table.External) ([]byte, error) {
 	question := authz.Question{
-		Method: e.r.Method, Path: e.uri(), Host: e.r.Host, Scheme: e.scheme(), Protocol: e.r.Proto, Client: e.client, Time: e.start, Body: e.judged.bytes,
+		Method: e.r.Method, Path: e.uri(), Host: e.r.Host, Scheme: e.scheme(), Protocol: e.r.Proto, Client: e.client.text, Time: e.start, Body: e.body.judged.bytes,
 		Fields: append(e.shown(auth),
 			upstream.Field{Name: "X-Forwarded-Proto", Value: e.scheme()},
 			upstream.Field{Name: "X-Forwarded-Host", Value: e.forwardedHost()},
-			upstream.Field{Name: "X-Forwarded-For", Value: e.client},
+			upstream.Field{Name: "X-Forwarded-For", Value: e.client.text},
 		),
 	}
 	return question.Encode()
@@ -105,5 +105,5 @@ func setBody(request *upstream.Request, body []byte) {
 
 // remove keeps a field of the client from the backend.
 func (e *exchange) remove(name string) {
-	e.removed = append(e.removed, fieldname.Folded(name))
+	e.facts.removed = append(e.facts.removed, fieldname.Folded(name))
 }

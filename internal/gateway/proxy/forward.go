@@ -62,7 +62,7 @@ func (e *exchange) ask(service *upstream.Service) (again bool) {
 		e.explain(err)
 		return false
 	}
-	e.endpoint = response.Endpoint
+	e.answer.endpoint = response.Endpoint
 	ours := true
 	defer func() {
 		if ours {
@@ -95,7 +95,7 @@ func (e *exchange) ask(service *upstream.Service) (again bool) {
 func (e *exchange) explain(err error) {
 	kind := upstream.KindOf(err)
 	if failure, ok := errors.AsType[*upstream.Error](err); ok {
-		e.endpoint = failure.Endpoint
+		e.answer.endpoint = failure.Endpoint
 		if failure.Unreachable() {
 			e.forgetPin()
 		}
@@ -108,7 +108,7 @@ func (e *exchange) explain(err error) {
 		e.refuse(http.StatusRequestTimeout, "client_stalled")
 		return
 	}
-	if stopped := e.body != nil && e.body.wasStopped(); kind == upstream.Canceled || (e.r.Context().Err() != nil && !stopped) {
+	if stopped := e.body.http1 != nil && e.body.http1.wasStopped(); kind == upstream.Canceled || (e.r.Context().Err() != nil && !stopped) {
 		e.abandon()
 		return
 	}
@@ -131,8 +131,8 @@ func (e *exchange) explain(err error) {
 // buildRequest makes the request to the backend.
 func (e *exchange) buildRequest(backend *table.Backend) {
 	e.request = upstream.Request{
-		Client:         e.shareOf,
-		Affinity:       e.affinity,
+		Client:         e.client.shareOf,
+		Affinity:       e.facts.affinity,
 		Method:         e.r.Method,
 		Target:         e.targetFor(e.chosen),
 		Host:           e.hostFor(e.chosen),
@@ -142,13 +142,13 @@ func (e *exchange) buildRequest(backend *table.Backend) {
 		AttemptTimeout: e.route.Timeouts.Attempt,
 		IdleTimeout:    e.backendIdle(backend), Patient: e.route.Timeouts.Patient,
 		Retry:         retryOf(&e.route.Retries),
-		Informational: e.informed,
+		Informational: e.answer.informed,
 	}
 	for _, value := range e.r.Header["Te"] {
 		e.request.AcceptTrailers = e.request.AcceptTrailers || hasToken(value, "trailers")
 	}
-	if e.isJudged {
-		setBody(&e.request, e.judged.bytes)
+	if e.body.isJudged {
+		setBody(&e.request, e.body.judged.bytes)
 	} else if e.r.Body != nil && e.r.Body != http.NoBody && e.r.ContentLength != 0 {
 		e.addBody()
 		e.boundBody(e.clientIdle(backend))
@@ -212,10 +212,10 @@ func (e *exchange) addBody() {
 	if e.r.ProtoMajor == 2 {
 		e.takeStream(control)
 	}
-	if e.body != nil {
-		request.Body, request.StopBody = e.body, e.body.stop
+	if e.body.http1 != nil {
+		request.Body, request.StopBody = e.body.http1, e.body.http1.stop
 		request.ClientGone = clientConnOf(e.r).isReset
-		request.ExpectContinue = e.body.expected // net/http accepts no other expectation
+		request.ExpectContinue = e.body.http1.expected // net/http accepts no other expectation
 	}
 	if e.r.ContentLength < 0 {
 		trailer := e.r.Trailer
@@ -305,7 +305,7 @@ func (e *exchange) isHidden(name string) bool {
 		auth != nil && slices.Contains(auth.Judged, folded)) {
 		return true
 	}
-	return slices.Contains(e.removed, folded) || auth != nil && slices.Contains(auth.Hidden, folded)
+	return slices.Contains(e.facts.removed, folded) || auth != nil && slices.Contains(auth.Hidden, folded)
 }
 
 // readConnection records the fields that Connection names, because they must not be

@@ -64,14 +64,14 @@ func (e *exchange) speaksGRPC() bool {
 // refuseGRPC tells a client of gRPC why it is refused. gRPC has its own status, in the head of a response with status 200 and without a
 // body. The access log and the metrics have the status that others get.
 func (e *exchange) refuseGRPC(status int) {
-	code := grpcStatus(status, e.failure)
+	code := grpcStatus(status, e.answer.failure)
 	if code == grpcUnavailable && e.pastTimeout() {
 		code = grpcDeadlineExceeded // a backend resets a stream whose time is over
 	}
 	header := e.w.Header()
-	header["Grpc-Status"], header["Grpc-Message"] = []string{strconv.Itoa(code)}, []string{grpcMessage(e.failure)}
-	e.answer(http.StatusOK, mediaGRPC, nil)
-	e.status = status
+	header["Grpc-Status"], header["Grpc-Message"] = []string{strconv.Itoa(code)}, []string{grpcMessage(e.answer.failure)}
+	e.answerWith(http.StatusOK, mediaGRPC, nil)
+	e.answer.status = status
 }
 
 // grpcUnits are the units of the field grpc-timeout.

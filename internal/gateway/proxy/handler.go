@@ -282,8 +282,8 @@ func (h *Handler) Registry() *upstream.Registry { return h.registry }
 
 var exchanges = sync.Pool{New: func() any {
 	e := new(exchange)
-	e.informed = e.inform
-	e.taking = &watch{cut: e.cutStream}
+	e.answer.informed = e.inform
+	e.answer.taking = &watch{cut: e.cutStream}
 	return e
 }}
 
@@ -304,15 +304,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	e.boundEnd()
 	clientConnOf(r).stream(false)
-	if e.body != nil && !e.body.whole() {
+	if e.body.http1 != nil && !e.body.http1.whole() {
 		e.finishConnection()
 	}
 	if r.ProtoMajor == 2 {
 		e.watchResets()
 	}
-	aborted := e.aborted
-	if e.tunneled != nil {
-		defer h.tunnels.remove(e.tunneled) // after it was logged
+	aborted := e.answer.aborted
+	if e.answer.tunneled != nil {
+		defer h.tunnels.remove(e.answer.tunneled) // after it was logged
 	}
 	e.leave()
 	ended = true

@@ -24,10 +24,10 @@ func (e *exchange) readJudged(most int64) bool {
 	if deadline := e.deadline(); !deadline.IsZero() {
 		defer upstream.StopAfter(deadline.Sub(e.handler.options.Clock.Now()), stop)()
 	}
-	if err := e.judged.read(e.handler.kept, e.keptFor(), source, most, e.r.ContentLength); err != nil {
+	if err := e.body.judged.read(e.handler.kept, e.keptFor(), source, most, e.r.ContentLength); err != nil {
 		return e.refuseUnread(err)
 	}
-	e.isJudged, e.r.Trailer = true, nil
+	e.body.isJudged, e.r.Trailer = true, nil
 	return true
 }
 
@@ -41,10 +41,10 @@ func (e *exchange) judgedSource() (source io.Reader, stop func()) {
 	source, stop = e.r.Body, func() { _ = control.SetReadDeadline(aLongTimeAgo) }
 	if e.r.ProtoMajor == 2 {
 		e.takeStream(control)
-		source = e.stream
+		source = e.body.http2
 	}
-	if e.body != nil {
-		source, stop = e.body, e.body.stop
+	if e.body.http1 != nil {
+		source, stop = e.body.http1, e.body.http1.stop
 	}
 	e.boundBody(idle)
 	return source, stop

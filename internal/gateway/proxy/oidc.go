@@ -98,13 +98,13 @@ func (e *exchange) checkSession(auth *table.OIDC) bool {
 		return e.refuseForNow(http.StatusServiceUnavailable, "oidc_"+kind.String())
 	}
 	e.setCookies(cookies)
-	e.claims = fresh.Claims()
-	e.identity = e.claims.Subject()
+	e.facts.claims = fresh.Claims()
+	e.facts.identity = e.facts.claims.Subject()
 	switch auth.Forward {
 	case table.ForwardAccessToken:
-		e.bearer = fresh.AccessToken
+		e.facts.bearer = fresh.AccessToken
 	case table.ForwardIDToken:
-		e.bearer = fresh.IDToken
+		e.facts.bearer = fresh.IDToken
 	case table.ForwardNone:
 	}
 	return true
@@ -155,11 +155,11 @@ func (e *exchange) awaitProvider(ctx context.Context, l *login) *oidc.Provider {
 
 // send sends the browser to an address, and returns false.
 func (e *exchange) send(status int, location, why string) bool {
-	e.failure = why
+	e.answer.failure = why
 	header := e.w.Header()
 	header["Location"], header["Cache-Control"] = []string{location}, []string{"no-store"}
 	header["Referrer-Policy"] = []string{"no-referrer"}
-	e.answer(status, "", nil)
+	e.answerWith(status, "", nil)
 	return false
 }
 
@@ -226,8 +226,8 @@ func (e *exchange) refuseLogin(kind oidc.Kind) bool {
 	case status == http.StatusServiceUnavailable:
 		e.w.Header()["Retry-After"] = []string{"1"}
 	}
-	e.failure = "oidc_" + kind.String()
-	e.answer(status, "text/plain; charset=utf-8", []byte(text+"Open the page again to start over.\n"))
+	e.answer.failure = "oidc_" + kind.String()
+	e.answerWith(status, "text/plain; charset=utf-8", []byte(text+"Open the page again to start over.\n"))
 	return false
 }
 
@@ -247,7 +247,7 @@ func (e *exchange) logOut(l *login, b *oidc.Browser) bool {
 	case oidc.ConsentAsk:
 		header["Content-Security-Policy"] = []string{"default-src 'none'; frame-ancestors 'none'"}
 		header["X-Frame-Options"] = []string{"DENY"}
-		e.answer(http.StatusOK, "text/html; charset=utf-8", []byte(logOutPage))
+		e.answerWith(http.StatusOK, "text/html; charset=utf-8", []byte(logOutPage))
 		return false
 	case oidc.ConsentGiven:
 	}
@@ -256,15 +256,15 @@ func (e *exchange) logOut(l *login, b *oidc.Browser) bool {
 	if location := l.client.LogOutURL(l.source.Last(), b, session); location != "" {
 		return e.send(http.StatusSeeOther, location, "")
 	}
-	e.answer(http.StatusOK, "text/plain; charset=utf-8", []byte("You are logged out.\n"))
+	e.answerWith(http.StatusOK, "text/plain; charset=utf-8", []byte("You are logged out.\n"))
 	return false
 }
 
 // addSession tells the backend who the user is.
 func (e *exchange) addSession(auth *table.OIDC) {
 	e.addClaims(auth.ClaimHeaders)
-	if e.bearer != "" {
-		e.fields = append(e.fields, upstream.Field{Name: "Authorization", Value: "Bearer " + e.bearer})
+	if e.facts.bearer != "" {
+		e.fields = append(e.fields, upstream.Field{Name: "Authorization", Value: "Bearer " + e.facts.bearer})
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // setCookies notes cookies for the browser. tellCookies sends them.
 func (e *exchange) setCookies(cookies []*http.Cookie) {
 	for _, cookie := range cookies {
-		e.cookies = append(e.cookies, cookie.String())
+		e.facts.cookies = append(e.facts.cookies, cookie.String())
 	}
 }
 
@@ -20,7 +20,7 @@ func (e *exchange) setCookies(cookies []*http.Cookie) {
 // route, so that neither removes them, nor lets a cache keep them.
 func (e *exchange) tellCookies(header http.Header) {
 	e.dropForged(header)
-	if len(e.cookies) == 0 {
+	if len(e.facts.cookies) == 0 {
 		return
 	}
 	for name := range header {
@@ -28,7 +28,7 @@ func (e *exchange) tellCookies(header http.Header) {
 			delete(header, name)
 		}
 	}
-	header["Set-Cookie"] = slices.Concat(header["Set-Cookie"], e.cookies)
+	header["Set-Cookie"] = slices.Concat(header["Set-Cookie"], e.facts.cookies)
 	control := "no-store"
 	if compress.Forbidden(header) {
 		control += ", no-transform"

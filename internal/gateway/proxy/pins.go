@@ -109,7 +109,7 @@ func (e *exchange) findPin() *table.WeightedBackend {
 	var chosen *table.WeightedBackend
 	for text := range e.pinTexts(of.name) {
 		for p := range readPins(text) {
-			if len(e.pins) == maxPins || !all.pinned[p.backend] || e.pins.has(p.backend) {
+			if len(e.facts.pins) == maxPins || !all.pinned[p.backend] || e.facts.pins.has(p.backend) {
 				continue
 			}
 			if at := slices.Index(of.backends, p.backend); at >= 0 {
@@ -118,10 +118,10 @@ func (e *exchange) findPin() *table.WeightedBackend {
 					continue
 				}
 				if chosen == nil {
-					chosen, e.pin = backend, p
+					chosen, e.facts.pin = backend, p
 				}
 			}
-			e.pins = append(e.pins, p)
+			e.facts.pins = append(e.facts.pins, p)
 		}
 	}
 	return chosen
@@ -173,15 +173,15 @@ func (e *exchange) keepPin(response *upstream.Response) {
 			now.backend = of.backends[i]
 		}
 	}
-	if now.place != (upstream.Place{}) && now != e.pin {
-		e.pins, e.tells = e.pins.with(now), true
+	if now.place != (upstream.Place{}) && now != e.facts.pin {
+		e.facts.pins, e.facts.tells = e.facts.pins.with(now), true
 	}
 }
 
 // forgetPin has the client forget its endpoint, because it cannot be reached.
 func (e *exchange) forgetPin() {
-	if e.route.Affinity != nil && e.route.Affinity.By == table.AffinityByCookie && e.pin != (pin{}) {
-		e.pins, e.tells = e.pins.without(e.pin), true
+	if e.route.Affinity != nil && e.route.Affinity.By == table.AffinityByCookie && e.facts.pin != (pin{}) {
+		e.facts.pins, e.facts.tells = e.facts.pins.without(e.facts.pin), true
 	}
 }
 
@@ -190,13 +190,13 @@ func (e *exchange) forgetPin() {
 func (e *exchange) tellPin(header http.Header) {
 	name := e.state.affinities.routes[e.route.Place].name
 	if e.route.Affinity.By == table.AffinityByToken {
-		header[name] = []string{e.pins.String()}
+		header[name] = []string{e.facts.pins.String()}
 		header["Cache-Control"] = append(header["Cache-Control"], `private="`+name+`"`)
 		return
 	}
-	cookie := name + "=" + e.pins.String()
+	cookie := name + "=" + e.facts.pins.String()
 	switch lifetime := e.route.Affinity.Lifetime; {
-	case len(e.pins) == 0:
+	case len(e.facts.pins) == 0:
 		cookie += "; Max-Age=0"
 	case lifetime > 0:
 		cookie += "; Max-Age=" + strconv.FormatInt(int64(lifetime/time.Second), 10)
@@ -212,10 +212,10 @@ func (e *exchange) tellPin(header http.Header) {
 // withoutPins returns fields of a request without cookies that are pins the client was told. All endpoints of a backend answer alike
 // what they let caches keep, and clients without a pin get any of them. A cookie that only looks like pins stays: backends may read it.
 func (e *exchange) withoutPins(fields []upstream.Field) []upstream.Field {
-	if len(e.pins) == 0 || e.route.Affinity == nil || e.route.Affinity.By != table.AffinityByCookie {
+	if len(e.facts.pins) == 0 || e.route.Affinity == nil || e.route.Affinity.By != table.AffinityByCookie {
 		return fields
 	}
-	told := e.state.affinities.routes[e.route.Place].name + "=" + e.pins.String()
+	told := e.state.affinities.routes[e.route.Place].name + "=" + e.facts.pins.String()
 	out := make([]upstream.Field, 0, len(fields))
 	for _, field := range fields {
 		if strings.EqualFold(field.Name, "Cookie") {

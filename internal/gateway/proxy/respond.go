@@ -22,8 +22,8 @@ func (e *exchange) inform(status int, fields []upstream.Field) {
 	if !e.r.ProtoAtLeast(1, 1) {
 		return
 	}
-	e.heads.Lock()
-	defer e.heads.Unlock()
+	e.answer.heads.Lock()
+	defer e.answer.heads.Unlock()
 	header := e.w.Header()
 	before := header.Clone()
 	defer func() { // also after a panic: none of this belongs to the final response
@@ -52,7 +52,7 @@ func (e *exchange) writeHint(status int) {
 func (e *exchange) respond(response *upstream.Response) {
 	e.beginAnswer()
 	e.record(response)
-	defer func() { e.recording.Drop() }()
+	defer func() { e.facts.recording.Drop() }()
 	header := e.w.Header()
 	if e.route.CORS != nil {
 		dropCORS(response)
@@ -81,8 +81,8 @@ func (e *exchange) respond(response *upstream.Response) {
 	}
 	trailers := response.Trailers()
 	if len(trailers) == 0 {
-		e.recording.Keep()
-		e.recording = nil
+		e.facts.recording.Keep()
+		e.facts.recording = nil
 	}
 	e.addTrailers(trailers)
 }
@@ -108,7 +108,7 @@ func (e *exchange) addTrailers(trailers []upstream.Field) {
 	trailer := header["Trailer"]
 	for _, field := range trailers {
 		name := http.CanonicalHeaderKey(field.Name)
-		if e.encoder != nil && compress.OfBody(name) {
+		if e.facts.encoder != nil && compress.OfBody(name) {
 			continue // it was not announced, and is that of other bytes
 		}
 		if !announced(trailer, name) {
@@ -139,7 +139,7 @@ func (e *exchange) explainCut(err error) string {
 		return "backend_stalled"
 	case e.clientStalled():
 		return "client_stalled"
-	case e.body != nil && clientConnOf(e.r).isReset():
+	case e.body.http1 != nil && clientConnOf(e.r).isReset():
 		return "client_write"
 	}
 	return "response_body"
@@ -153,9 +153,9 @@ func (e *exchange) copyBody(response *upstream.Response) bool {
 	n, err := e.readFirst(response, buffer[:])
 	for ; ; n, err = response.Read(buffer[:]) {
 		if n > 0 {
-			e.recording = e.recording.Add(buffer[:n])
+			e.facts.recording = e.facts.recording.Add(buffer[:n])
 			if writeErr := e.writePiece(buffer[:n]); writeErr != nil {
-				e.failure, e.aborted = "client_write", true
+				e.answer.failure, e.answer.aborted = "client_write", true
 				return false
 			}
 		}
@@ -163,11 +163,11 @@ func (e *exchange) copyBody(response *upstream.Response) bool {
 		case errors.Is(err, io.EOF):
 			return true
 		case err != nil:
-			e.failure, e.aborted = e.explainCut(err), true
+			e.answer.failure, e.answer.aborted = e.explainCut(err), true
 			return false
 		case !response.Buffered():
 			if flushErr := e.flushPieces(); flushErr != nil {
-				e.failure, e.aborted = "client_write", true
+				e.answer.failure, e.answer.aborted = "client_write", true
 				return false
 			}
 		}

@@ -155,20 +155,20 @@ func (e *exchange) backendIdle(backend *table.Backend) time.Duration {
 
 // takeStream wraps the body of an HTTP/2 request.
 func (e *exchange) takeStream(control *http.ResponseController) {
-	e.stream = &streamBody{
+	e.body.http2 = &streamBody{
 		body: e.r.Body, clock: e.handler.options.Clock, allowed: allowance{grace: e.handler.options.ClientTimeout},
 		watch: watch{cut: func() { _ = control.SetReadDeadline(aLongTimeAgo) }},
 	}
-	e.request.Body = e.stream
+	e.request.Body = e.body.http2
 }
 
 // boundBody sets the timeout of each read of the body.
 func (e *exchange) boundBody(timeout time.Duration) {
 	switch {
-	case e.body != nil:
-		e.body.setTimeout(timeout)
-	case e.stream != nil:
-		e.stream.timeout = timeout // no read is running yet
+	case e.body.http1 != nil:
+		e.body.http1.setTimeout(timeout)
+	case e.body.http2 != nil:
+		e.body.http2.timeout = timeout // no read is running yet
 	}
 }
 
@@ -176,28 +176,28 @@ func (e *exchange) boundBody(timeout time.Duration) {
 // client may be silent.
 func (e *exchange) liftBounds() {
 	clientConnOf(e.r).stream(true)
-	if e.body != nil {
-		e.body.setTimeout(0)
+	if e.body.http1 != nil {
+		e.body.http1.setTimeout(0)
 	}
-	if e.stream != nil {
-		e.stream.lift()
+	if e.body.http2 != nil {
+		e.body.http2.lift()
 	}
 }
 
 // liftRate removes the bound for the whole body. The backend has answered, so the body may
 // be the client's part of a slow conversation.
 func (e *exchange) liftRate() {
-	if e.body != nil {
-		e.body.liftRate()
+	if e.body.http1 != nil {
+		e.body.http1.liftRate()
 	}
-	if e.stream != nil {
-		e.stream.liftRate()
+	if e.body.http2 != nil {
+		e.body.http2.liftRate()
 	}
 }
 
 // clientStalled reports whether the client sent nothing of its body for too long.
 func (e *exchange) clientStalled() bool {
-	return (e.body != nil && e.body.stalled()) || (e.stream != nil && e.stream.wasLate())
+	return (e.body.http1 != nil && e.body.http1.stalled()) || (e.body.http2 != nil && e.body.http2.wasLate())
 }
 
 // write sends a piece of the response. The client must take it in time.
@@ -205,7 +205,7 @@ func (e *exchange) write(piece []byte) error {
 	e.beginTaking()
 	defer e.endTaking()
 	n, err := e.w.Write(piece)
-	e.sent += int64(n)
+	e.answer.sent += int64(n)
 	return err
 }
 
@@ -227,13 +227,13 @@ func (e *exchange) beginTaking() {
 		e.boundWrite()
 		return
 	}
-	e.taking.timeout = e.handler.options.ClientTimeout // no call is running
-	e.taking.begin()
+	e.answer.taking.timeout = e.handler.options.ClientTimeout // no call is running
+	e.answer.taking.begin()
 }
 
 func (e *exchange) endTaking() {
 	if e.r.ProtoMajor == 2 {
-		e.taking.end()
+		e.answer.taking.end()
 	}
 }
 
@@ -250,7 +250,7 @@ func (e *exchange) cutStream() {
 // 503 may be retried. So for them net/http sends the rest, in the short time that boundEnd
 // allows.
 func (e *exchange) sendRest() {
-	if e.sent > 0 && !e.aborted && !e.saysGRPC() {
+	if e.answer.sent > 0 && !e.answer.aborted && !e.saysGRPC() {
 		e.flush()
 	}
 }
@@ -263,12 +263,12 @@ const grpcRest = 5 * time.Second
 // returned.
 func (e *exchange) boundEnd() {
 	if e.r.ProtoMajor != 2 {
-		if e.tunneled == nil {
+		if e.answer.tunneled == nil {
 			e.boundWrite()
 		}
 		return
 	}
-	if e.sent == 0 || e.aborted {
+	if e.answer.sent == 0 || e.answer.aborted {
 		return
 	}
 	timeout := e.handler.options.ClientTimeout

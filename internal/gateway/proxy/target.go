@@ -79,7 +79,7 @@ func (e *exchange) mayGoOn() bool {
 	case e.r.Method == http.MethodTrace: // an echo would reveal fields that proxies have added
 		return e.refuse(http.StatusNotImplemented, "trace")
 	}
-	e.answer(http.StatusNoContent, "", nil)
+	e.answerWith(http.StatusNoContent, "", nil)
 	return false
 }
 

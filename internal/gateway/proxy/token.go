@@ -37,7 +37,7 @@ func (e *exchange) checkToken(auth *table.JWT) bool {
 	if err != nil {
 		return e.askForToken(`, error="invalid_token"`)
 	}
-	e.claims, e.identity = claims, claims.Subject()
+	e.facts.claims, e.facts.identity = claims, claims.Subject()
 	for _, required := range auth.Required {
 		if !claims.Has(required.Claim, required.Values) {
 			e.challenge(`, error="insufficient_scope"`)
@@ -69,7 +69,7 @@ func bearer(fields []string) (string, bool) {
 // addClaims adds claims for the backend.
 func (e *exchange) addClaims(headers []table.ClaimHeader) {
 	for _, header := range headers {
-		if text, found := e.claims.Text(header.Claim); found {
+		if text, found := e.facts.claims.Text(header.Claim); found {
 			e.fields = append(e.fields, upstream.Field{Name: header.Header, Value: text})
 		}
 	}

@@ -47,17 +47,17 @@ func (e *exchange) endSpan() {
 		attribute.String("http.request.method", e.r.Method),
 		attribute.String("server.address", e.r.Host),
 		attribute.String("url.path", path),
-		attribute.String("client.address", e.client),
-		attribute.Int("http.response.status_code", e.status),
+		attribute.String("client.address", e.client.text),
+		attribute.Int("http.response.status_code", e.answer.status),
 	)
-	if e.endpoint != "" {
-		e.span.SetAttributes(attribute.String("slipway.endpoint", e.endpoint))
+	if e.answer.endpoint != "" {
+		e.span.SetAttributes(attribute.String("slipway.endpoint", e.answer.endpoint))
 	}
-	if e.failure != "" {
-		e.span.SetAttributes(attribute.String("error.type", e.failure))
+	if e.answer.failure != "" {
+		e.span.SetAttributes(attribute.String("error.type", e.answer.failure))
 	}
-	if e.status >= http.StatusInternalServerError {
-		e.span.SetStatus(codes.Error, e.failure)
+	if e.answer.status >= http.StatusInternalServerError {
+		e.span.SetStatus(codes.Error, e.answer.failure)
 	}
 }
 

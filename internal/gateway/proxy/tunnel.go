@@ -48,10 +48,10 @@ func (e *exchange) tunnel(response *upstream.Response) {
 	e.tellCookies(header)
 	header["Connection"] = []string{"Upgrade"}
 	header["Upgrade"] = []string{response.Upgrade}
-	if e.tells {
+	if e.facts.tells {
 		e.tellPin(header)
 	}
-	e.status = response.Status
+	e.answer.status = response.Status
 	client, buffered, err := http.NewResponseController(e.w).Hijack()
 	if err != nil {
 		clear(header)
@@ -63,13 +63,13 @@ func (e *exchange) tunnel(response *upstream.Response) {
 		conn.half.http1 = false // all of it is forwarded from now on, also the end of the client's side
 	}
 	e.handler.tunnels.add(client)
-	e.tunneled = client
+	e.answer.tunneled = client
 	_ = client.SetDeadline(time.Time{})
 	head := http.Response{
 		StatusCode: response.Status, ProtoMajor: 1, ProtoMinor: 1, Header: header,
 	}
 	if err := head.Write(buffered); err != nil || buffered.Flush() != nil {
-		e.failure = "client_write"
+		e.answer.failure = "client_write"
 		return
 	}
 	backend := response.Tunnel()
@@ -80,7 +80,7 @@ func (e *exchange) tunnel(response *upstream.Response) {
 		pipe(backend, io.MultiReader(early, client), backend, client)
 	})
 	defer wait.Wait() // also after a panic, which has closed both
-	e.sent = pipe(client, backend, client, backend)
+	e.answer.sent = pipe(client, backend, client, backend)
 	// Nothing more is sent to the client. It has some time to notice that and to close too.
 	_ = client.SetReadDeadline(e.handler.options.Clock.Now().Add(e.handler.options.ClientTimeout))
 	wait.Wait()

@@ -23,14 +23,14 @@ func (e *exchange) enter() bool {
 	}
 	u := &e.handler.underWay
 	u.mu.Lock()
-	room, full := u.requests.Room(e.shareOf, e.state.Requests), u.requests.Taken() >= e.state.Requests
+	room, full := u.requests.Room(e.client.shareOf, e.state.Requests), u.requests.Taken() >= e.state.Requests
 	if room {
-		u.requests.Take(e.shareOf)
+		u.requests.Take(e.client.shareOf)
 	}
 	u.mu.Unlock()
 	switch {
 	case room:
-		e.counted = true
+		e.client.counted = true
 		return true
 	case full:
 		return e.turnAway(http.StatusServiceUnavailable, "replica_full")
@@ -45,24 +45,24 @@ func (e *exchange) turnAway(status int, failure string) bool {
 	if e.r.ProtoMajor != 2 {
 		return e.refuseForNow(status, failure)
 	}
-	e.failure = failure
+	e.answer.failure = failure
 	e.w.Header()["Retry-After"] = []string{"1"}
 	if e.speaksGRPC() {
 		e.refuseGRPC(status)
 	} else {
-		e.answer(status, "", nil)
+		e.answerWith(status, "", nil)
 	}
 	return false
 }
 
 // leave ends the counting of the request.
 func (e *exchange) leave() {
-	e.judged.drop(e.handler.kept)
-	if !e.counted {
+	e.body.judged.drop(e.handler.kept)
+	if !e.client.counted {
 		return
 	}
 	u := &e.handler.underWay
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.requests.Release(e.shareOf)
+	u.requests.Release(e.client.shareOf)
 }
