@@ -36,6 +36,7 @@ type exchange struct {
 	lookup table.Request
 	path   table.Path
 	route  *table.Route
+	steps  *steps                 // of the route; while there is none, those that hold everywhere
 	chosen *table.WeightedBackend // nil until one is chosen
 	query  string                 // the query for the backend
 	// nominated are the fields that Connection names, beyond those that are never
@@ -117,7 +118,7 @@ type exchangeFacts struct {
 
 func (e *exchange) begin(h *Handler, w http.ResponseWriter, r *http.Request) {
 	*e = exchange{
-		handler: h, state: h.current.Load(), w: w, r: r,
+		handler: h, state: h.current.Load(), steps: &h.everywhere, w: w, r: r,
 		start: h.options.Clock.Now(), query: r.URL.RawQuery, fields: e.fields[:0],
 		answer: exchangeAnswer{informed: e.answer.informed, taking: e.answer.taking},
 	}
@@ -149,9 +150,10 @@ func (e *exchange) serve() {
 	if !e.enter() || !e.findRoute() {
 		return
 	}
-	if allowed := e.route.ClientAddresses; allowed != nil && !allowed.Admit(e.client.origin) {
-		e.refuse(http.StatusForbidden, "client_address")
-		return
+	for _, admit := range e.steps.admit {
+		if !admit(e) {
+			return
+		}
 	}
 	if e.route.CORS != nil && e.allowOrigin() {
 		return
@@ -215,7 +217,7 @@ func (e *exchange) findRoute() bool {
 	if !e.state.Table.ReadAlike(&e.lookup, path, route) {
 		return e.refuse(http.StatusBadRequest, "path")
 	}
-	e.route = route
+	e.route, e.steps = route, &e.state.steps[route.Place]
 	if route.Unavailable != nil {
 		return e.refuse(http.StatusInternalServerError, failureRoute)
 	}

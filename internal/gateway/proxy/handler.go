@@ -131,7 +131,9 @@ type Handler struct {
 	current atomic.Pointer[state]
 	set     sync.Mutex // serializes Set
 	via     [3]string  // for HTTP/1.0, 1.1 and 2
-	ownKey  []byte     // instead of a Config.SessionKey
+	// everywhere are the steps of a request that has no route.
+	everywhere steps
+	ownKey     []byte // instead of a Config.SessionKey
 	// certificates are the server's certificates. Nil if it has none.
 	certificates atomic.Pointer[Certificates]
 }
@@ -148,6 +150,7 @@ type state struct {
 	logins     map[*table.OIDC]*login
 	metrics    []*routeMetrics // by Route.Place
 	affinities affinities
+	steps      []steps // by Route.Place
 }
 
 // New returns a Handler without a table. It answers 503 until it has one.
@@ -203,6 +206,7 @@ func New(options Options) *Handler {
 	h.traffic.Renewed, h.traffic.Panics, h.tokens = h.metrics.renewed, options.Panics, oidc.NewHTTPClient(options.Guard)
 	options.Upstream.Checked, options.Upstream.Panics = h.checked, options.Panics
 	h.registry = upstream.NewRegistry(options.Upstream)
+	h.everywhere = h.guards(&state{})
 	h.via = [3]string{"1.0 " + options.Via, "1.1 " + options.Via, "2.0 " + options.Via}
 	return h
 }
@@ -229,6 +233,7 @@ func (h *Handler) Set(config Config) {
 	var kept map[cache.Backend]bool
 	next.cached, kept = cachedBackends(config.Table)
 	next.caches = len(kept) > 0
+	h.bindSteps(next)
 	h.metrics.setChecks(backends)
 	h.connections.SetLimits(config.Connections)
 	h.sessions.SetLimits(config.Connections)

@@ -1,0 +1,26 @@
+package proxy
+
+import "github.com/slipway-dev/slipway/internal/gateway/table"
+
+// guards returns the steps that hold everywhere: on every route, asked for or not, and where there is no route.
+func (h *Handler) guards(s *state) (everywhere steps) {
+	return everywhere
+}
+
+// bindSteps makes the steps of all routes. All else that belongs to the state is there.
+func (h *Handler) bindSteps(s *state) {
+	everywhere := h.guards(s)
+	s.steps = make([]steps, len(s.Table.Routes))
+	for _, route := range s.Table.Routes {
+		s.steps[route.Place] = h.stepsOf(s, &everywhere, route)
+	}
+}
+
+// stepsOf returns the steps of a route. This is the order of features, in each list of steps, from top to bottom.
+func (h *Handler) stepsOf(s *state, everywhere *steps, r *table.Route) steps {
+	bound := *everywhere
+	if r.ClientAddresses != nil { // before cors: who is not let in gets no answer to a preflight either
+		bound.admit = append(bound.admit, address{r.ClientAddresses}.admit)
+	}
+	return bound
+}
