@@ -5,40 +5,43 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
-// allowOrigin adds the CORS response fields for a page of another origin. It returns true
+// cors lets pages of other origins use a route.
+type cors struct{ *table.CORS }
+
+// admit adds the CORS response fields for a page of another origin. It returns false
 // if the request was a preflight request, which it has answered.
-func (e *exchange) allowOrigin() bool {
+func (c cors) admit(e *exchange) bool {
 	origin := e.r.Header.Get("Origin")
 	header := e.w.Header()
 	header["Vary"] = append(header["Vary"], "Origin")
 	if origin == "" {
-		return false
+		return true
 	}
-	cors := e.route.CORS
 	preflight := e.r.Method == http.MethodOptions && e.r.Header.Get("Access-Control-Request-Method") != ""
-	allowed, ok := cors.AllowOrigin(origin)
+	allowed, ok := c.AllowOrigin(origin)
 	if ok {
 		setUnlessEmpty(header, "Access-Control-Allow-Origin", allowed)
-		if cors.AllowCredentials {
+		if c.AllowCredentials {
 			header["Access-Control-Allow-Credentials"] = []string{"true"}
 		}
 	}
-	if ok && (!preflight || cors.ExposeOnPreflight) {
-		setUnlessEmpty(header, "Access-Control-Expose-Headers", cors.ExposeHeaders)
+	if ok && (!preflight || c.ExposeOnPreflight) {
+		setUnlessEmpty(header, "Access-Control-Expose-Headers", c.ExposeHeaders)
 	}
 	if !preflight {
-		return false
+		return true
 	}
 	if ok {
-		setUnlessEmpty(header, "Access-Control-Allow-Methods", cors.Methods(e.r.Header.Get("Access-Control-Request-Method")))
-		setUnlessEmpty(header, "Access-Control-Allow-Headers", cors.Headers(strings.Join(e.r.Header["Access-Control-Request-Headers"], ", ")))
-		setUnlessEmpty(header, "Access-Control-Max-Age", cors.MaxAge)
+		setUnlessEmpty(header, "Access-Control-Allow-Methods", c.Methods(e.r.Header.Get("Access-Control-Request-Method")))
+		setUnlessEmpty(header, "Access-Control-Allow-Headers", c.Headers(strings.Join(e.r.Header["Access-Control-Request-Headers"], ", ")))
+		setUnlessEmpty(header, "Access-Control-Max-Age", c.MaxAge)
 	}
 	e.answerWith(http.StatusNoContent, "", nil)
-	return true
+	return false
 }
 
 func setUnlessEmpty(header http.Header, name, value string) {
@@ -47,8 +50,8 @@ func setUnlessEmpty(header http.Header, name, value string) {
 	}
 }
 
-// dropCORS removes the backend's CORS fields, because the route defines them.
-func dropCORS(response *upstream.Response) {
+// filter removes the backend's CORS fields, because the route defines them.
+func (cors) filter(response *upstream.Response) {
 	response.Fields = slices.DeleteFunc(response.Fields, func(field upstream.Field) bool {
 		return len(field.Name) > len("Access-Control-") && strings.EqualFold(field.Name[:len("Access-Control-")], "Access-Control-")
 	})

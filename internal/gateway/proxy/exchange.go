@@ -155,9 +155,6 @@ func (e *exchange) serve() {
 			return
 		}
 	}
-	if e.route.CORS != nil && e.allowOrigin() {
-		return
-	}
 	if !e.withinLimit(false) || !e.authenticate() || !e.withinLimit(true) {
 		return
 	}

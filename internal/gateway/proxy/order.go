@@ -22,5 +22,9 @@ func (h *Handler) stepsOf(s *state, everywhere *steps, r *table.Route) steps {
 	if r.ClientAddresses != nil { // before cors: who is not let in gets no answer to a preflight either
 		bound.admit = append(bound.admit, address{r.ClientAddresses}.admit)
 	}
+	if r.CORS != nil { // before limits and auth: a preflight has no credentials, and a page must be able to read a refusal
+		c := cors{r.CORS}
+		bound.admit, bound.filter = append(bound.admit, c.admit), append(bound.filter, c.filter)
+	}
 	return bound
 }

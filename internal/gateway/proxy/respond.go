@@ -54,8 +54,8 @@ func (e *exchange) respond(response *upstream.Response) {
 	e.record(response)
 	defer func() { e.facts.recording.Drop() }()
 	header := e.w.Header()
-	if e.route.CORS != nil {
-		dropCORS(response)
+	for _, filter := range e.steps.filter {
+		filter(response)
 	}
 	setFields(header, response.Fields)
 	e.tellCache(header)
