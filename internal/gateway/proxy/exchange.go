@@ -155,9 +155,6 @@ func (e *exchange) serve() {
 			return
 		}
 	}
-	if !e.withinLimit(false) || !e.authenticate() || !e.withinLimit(true) {
-		return
-	}
 	switch {
 	case e.route.Redirect != nil:
 		e.redirect()
@@ -331,30 +328,6 @@ func (e *exchange) limitBody() bool {
 		e.r.Body = http.MaxBytesReader(nil, e.r.Body, limit)
 	}
 	return true
-}
-
-// withinLimit counts the request for the rate limit. If there were too many, it answers the
-// request and returns false. Limits per authenticated client count after authentication.
-// All others count before it, so that they also limit guessing.
-func (e *exchange) withinLimit(authenticated bool) bool {
-	limit := e.route.RateLimit
-	if limit == nil || (limit.Per == table.PerKey) != authenticated {
-		return true
-	}
-	key := limitKey{route: e.route.Name, limit: *limit}
-	switch limit.Per {
-	case table.PerKey:
-		key.who = e.facts.identity
-	case table.PerClientAddress:
-		key.client = e.client.address
-	}
-	wait := e.handler.countRequest(e.r.Context(), key, limit)
-	if wait == 0 {
-		return true
-	}
-	seconds := int64((wait + time.Second - 1) / time.Second)
-	e.w.Header()["Retry-After"] = []string{strconv.FormatInt(seconds, 10)}
-	return e.refuse(http.StatusTooManyRequests, "rate_limit")
 }
 
 // service returns the backend for the request. If no backend gets it, the result is nil and

@@ -214,7 +214,9 @@ func TestAServiceSaysWhoIsCounted(t *testing.T) {
 			w.Header().Set("X-User", key)
 		}
 	})
-	a.handler.current.Load().Table.Routes[0].RateLimit = &table.RateLimit{Requests: 1, Period: time.Hour, Burst: 1, Per: table.PerKey}
+	compiled := a.handler.current.Load().Table
+	compiled.Routes[0].RateLimit = &table.RateLimit{Requests: 1, Period: time.Hour, Burst: 1, Per: table.PerKey}
+	a.handler.Set(Config{Table: compiled})
 	for _, step := range []struct {
 		key    string
 		status int

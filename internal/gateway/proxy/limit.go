@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
+	"net/http"
 	"net/netip"
+	"strconv"
 	"sync"
 	"time"
 
@@ -62,6 +64,32 @@ func newLimiter(clock clock.PassiveClock) *limiter {
 		l.shards[i].next = map[limitHash]int64{}
 	}
 	return l
+}
+
+// rateLimit bounds how often clients use a route. Limits per authenticated client count after authentication.
+// All others count before it, so that they also limit guessing.
+type rateLimit struct {
+	*table.RateLimit
+
+	route string
+}
+
+// admit counts the request.
+func (l rateLimit) admit(e *exchange) bool {
+	key := limitKey{route: l.route, limit: *l.RateLimit}
+	switch l.Per {
+	case table.PerKey:
+		key.who = e.facts.identity
+	case table.PerClientAddress:
+		key.client = e.client.address
+	}
+	wait := e.handler.countRequest(e.r.Context(), key, l.RateLimit)
+	if wait == 0 {
+		return true
+	}
+	seconds := int64((wait + time.Second - 1) / time.Second)
+	e.w.Header()["Retry-After"] = []string{strconv.FormatInt(seconds, 10)}
+	return e.refuse(http.StatusTooManyRequests, "rate_limit")
 }
 
 // countRequest counts a request, here or with the other replicas. Without a SharedLimiter there are none.

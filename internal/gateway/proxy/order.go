@@ -26,5 +26,15 @@ func (h *Handler) stepsOf(s *state, everywhere *steps, r *table.Route) steps {
 		c := cors{r.CORS}
 		bound.admit, bound.filter = append(bound.admit, c.admit), append(bound.filter, c.filter)
 	}
+	limit := rateLimit{r.RateLimit, r.Name}
+	if r.RateLimit != nil && r.RateLimit.Per != table.PerKey { // before auth: it bounds guessing
+		bound.admit = append(bound.admit, limit.admit)
+	}
+	if r.Auth != nil {
+		bound.admit = append(bound.admit, (*exchange).authenticate)
+	}
+	if r.RateLimit != nil && r.RateLimit.Per == table.PerKey { // after auth: it counts who was proven
+		bound.admit = append(bound.admit, limit.admit)
+	}
 	return bound
 }
