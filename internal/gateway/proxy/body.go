@@ -205,6 +205,27 @@ func (b *clientBody) drainable() bool {
 	return !b.ended && !b.failed && !b.stopped && b.length >= 0 && b.length-b.allowed.read <= maxDrain
 }
 
+// bodyBound is how many bytes the body of a request may have.
+type bodyBound int64
+
+// admit refuses a body that is declared too large. It also bounds a body whose size is
+// not known yet.
+func (b bodyBound) admit(e *exchange) bool {
+	if e.r.ContentLength > int64(b) {
+		return e.refuse(http.StatusRequestEntityTooLarge, "body_too_large")
+	}
+	// MaxBytesReader gets no ResponseWriter. It would write into the response header, which
+	// may be sent already.
+	switch {
+	case e.r.ContentLength >= 0:
+	case e.body.http1 != nil:
+		e.body.http1.body = http.MaxBytesReader(nil, e.r.Body, int64(b))
+	default:
+		e.r.Body = http.MaxBytesReader(nil, e.r.Body, int64(b))
+	}
+	return true
+}
+
 // takeBody wraps the body of an HTTP/1 request, if there is one.
 func (e *exchange) takeBody() {
 	if e.r.ProtoMajor != 1 || e.r.Body == nil || e.r.Body == http.NoBody || e.r.ContentLength == 0 {

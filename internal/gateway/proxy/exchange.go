@@ -160,7 +160,7 @@ func (e *exchange) serve() {
 		e.redirect()
 	case e.route.Direct != nil:
 		e.answerDirectly()
-	case e.limitBody():
+	default:
 		e.forward()
 	}
 }
@@ -306,28 +306,6 @@ func (e *exchange) redirect() {
 func (e *exchange) answerDirectly() {
 	direct := e.route.Direct
 	e.answerWith(direct.StatusCode, direct.ContentType, direct.Body)
-}
-
-// limitBody refuses a body that is declared too large. It also bounds a body whose size is
-// not known yet.
-func (e *exchange) limitBody() bool {
-	limit := e.route.MaxBodyBytes
-	if limit <= 0 {
-		return true
-	}
-	if e.r.ContentLength > limit {
-		return e.refuse(http.StatusRequestEntityTooLarge, "body_too_large")
-	}
-	// MaxBytesReader gets no ResponseWriter. It would write into the response header, which
-	// may be sent already.
-	switch {
-	case e.r.ContentLength >= 0:
-	case e.body.http1 != nil:
-		e.body.http1.body = http.MaxBytesReader(nil, e.r.Body, limit)
-	default:
-		e.r.Body = http.MaxBytesReader(nil, e.r.Body, limit)
-	}
-	return true
 }
 
 // service returns the backend for the request. If no backend gets it, the result is nil and

@@ -36,5 +36,8 @@ func (h *Handler) stepsOf(s *state, everywhere *steps, r *table.Route) steps {
 	if r.RateLimit != nil && r.RateLimit.Per == table.PerKey { // after auth: it counts who was proven
 		bound.admit = append(bound.admit, limit.admit)
 	}
+	if r.MaxBodyBytes > 0 && r.Redirect == nil && r.Direct == nil { // only where a backend gets the body
+		bound.admit = append(bound.admit, bodyBound(r.MaxBodyBytes).admit)
+	}
 	return bound
 }
