@@ -10,23 +10,33 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
-// authenticate identifies the client. If it cannot, it answers the request and returns
+// auth lets in the clients of a route that prove who they are.
+type auth struct{ *table.Auth }
+
+// admit identifies the client. If it cannot, it answers the request and returns
 // false.
-func (e *exchange) authenticate() bool {
-	auth := e.route.Auth
+func (a auth) admit(e *exchange) bool {
+	e.facts.proven, e.facts.hide, e.facts.judged = true, a.Hidden, a.Judged
 	switch {
-	case auth == nil:
-		return true
-	case auth.APIKey != nil:
-		return e.checkAPIKey(auth.APIKey)
-	case auth.Basic != nil:
-		return e.checkPassword(auth.Basic)
-	case auth.External != nil:
-		return e.askExternal(auth.External)
-	case auth.OIDC != nil:
-		return e.checkSession(auth.OIDC)
+	case a.APIKey != nil:
+		return e.checkAPIKey(a.APIKey)
+	case a.Basic != nil:
+		return e.checkPassword(a.Basic)
+	case a.External != nil:
+		return e.askExternal(a.External)
+	case a.OIDC != nil:
+		return e.checkSession(a.OIDC)
 	}
-	return e.checkToken(auth.JWT)
+	return e.checkToken(a.JWT)
+}
+
+// prove notes who the client is, and tells the backend so in a field. Empty: it does not.
+func (e *exchange) prove(identity, field string) bool {
+	e.facts.identity = identity
+	if field != "" {
+		e.facts.add = append(e.facts.add, upstream.Field{Name: field, Value: identity})
+	}
+	return true
 }
 
 // checkAPIKey looks for a key in the header, then in the query. The backend gets neither.
@@ -49,8 +59,7 @@ func (e *exchange) checkAPIKey(auth *table.APIKey) bool {
 	if !ok {
 		return e.refuse(http.StatusUnauthorized, "unauthenticated")
 	}
-	e.facts.identity = client
-	return true
+	return e.prove(client, auth.ClientHeader)
 }
 
 // cutParam removes a parameter from a query. It returns the parameter's first value and the
@@ -84,8 +93,7 @@ func (e *exchange) checkPassword(auth *table.Basic) bool {
 	}
 	switch verdict {
 	case passwordRight:
-		e.facts.identity = user
-		return true
+		return e.prove(user, auth.UserHeader)
 	case passwordClientBusy:
 		return e.refuseForNow(http.StatusTooManyRequests, "password_client_busy")
 	case passwordBusy:
@@ -108,28 +116,4 @@ func (e *exchange) checkPassword(auth *table.Basic) bool {
 func (e *exchange) refuseForNow(status int, failure string) bool {
 	e.w.Header()["Retry-After"] = []string{"1"}
 	return e.refuse(status, failure)
-}
-
-// addIdentity tells the backend who the client is.
-func (e *exchange) addIdentity() {
-	auth := e.route.Auth
-	if auth == nil {
-		return
-	}
-	header := ""
-	switch {
-	case auth.JWT != nil:
-		e.addClaims(auth.JWT.ClaimHeaders)
-	case auth.External != nil:
-		e.fields = append(e.fields, e.facts.vouched...)
-	case auth.OIDC != nil:
-		e.addSession(auth.OIDC)
-	case auth.APIKey != nil:
-		header = auth.APIKey.ClientHeader
-	case auth.Basic != nil:
-		header = auth.Basic.UserHeader
-	}
-	if header != "" {
-		e.fields = append(e.fields, upstream.Field{Name: header, Value: e.facts.identity})
-	}
 }

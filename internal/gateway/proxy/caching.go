@@ -53,7 +53,7 @@ func (e *exchange) cacheRequest() cache.Request {
 		Backend: e.state.cached[e.chosen.Index],
 		Method:  e.r.Method, Host: e.request.Host, Target: e.request.Target, Fields: e.withoutPins(e.request.Fields),
 		Plain:  e.request.Body == nil && e.request.Upgrade == "",
-		Proven: e.route.Auth != nil || e.isProven(),
+		Proven: e.facts.proven || e.isProven(),
 		Client: e.client.shareOf,
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/cache"
 	"github.com/slipway-dev/slipway/internal/gateway/compress"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
-	"github.com/slipway-dev/slipway/internal/gateway/token"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
@@ -92,15 +91,14 @@ type exchangeAnswer struct {
 
 // exchangeFacts are what features have found out about a request.
 type exchangeFacts struct {
-	identity string // the authenticated name of the client
-	claims   token.Claims
-	// bearer is the token that the backend gets. cookies are those of a session that the answer sets.
-	bearer  string
-	cookies []string
-	// vouched are the fields for the backend from the Service that was asked about the request.
-	vouched []upstream.Field
-	// removed are the fields that this Service does not let the backend have, folded.
-	removed []string
+	// These are of auth. proven: the client had to prove who it is, and identity is its name. add are fields for the backend. hide are
+	// those that it must not get from the client, and judged those that a Service was asked about, folded. cookies are those of a
+	// session, for the answer.
+	proven       bool
+	identity     string
+	add          []upstream.Field
+	hide, judged []string
+	cookies      []string
 
 	affinity upstream.Affinity // which endpoint should get the request
 	pin      pin               // the endpoint that the client knows, by a pin that counts
@@ -120,7 +118,7 @@ func (e *exchange) begin(h *Handler, w http.ResponseWriter, r *http.Request) {
 	*e = exchange{
 		handler: h, state: h.current.Load(), steps: &h.everywhere, w: w, r: r,
 		start: h.options.Clock.Now(), query: r.URL.RawQuery, fields: e.fields[:0],
-		answer: exchangeAnswer{informed: e.answer.informed, taking: e.answer.taking},
+		answer: exchangeAnswer{informed: e.answer.informed, taking: e.answer.taking}, facts: exchangeFacts{add: e.facts.add[:0]},
 	}
 	e.takeBody()
 }
@@ -129,7 +127,11 @@ func (e *exchange) begin(h *Handler, w http.ResponseWriter, r *http.Request) {
 func (e *exchange) end() {
 	e.report()
 	clear(e.fields)
-	*e = exchange{fields: e.fields[:0], answer: exchangeAnswer{informed: e.answer.informed, taking: e.answer.taking}}
+	clear(e.facts.add)
+	*e = exchange{
+		fields: e.fields[:0],
+		answer: exchangeAnswer{informed: e.answer.informed, taking: e.answer.taking}, facts: exchangeFacts{add: e.facts.add[:0]},
+	}
 	exchanges.Put(e)
 }
 
@@ -280,7 +282,9 @@ func (e *exchange) editHead() {
 	if e.facts.tells {
 		e.tellPin(header)
 	}
-	e.tellCookies(header)
+	for _, tell := range e.steps.tell {
+		tell(e, header)
+	}
 }
 
 func (e *exchange) writeHead(status int) {

@@ -208,7 +208,7 @@ func (e *exchange) vouch(auth *table.External, fields []upstream.Field) external
 			e.facts.identity = field.Value
 		}
 		if slices.Contains(auth.BackendHeaders, name) {
-			e.facts.vouched = append(e.facts.vouched, upstream.Field{Name: name, Value: field.Value})
+			e.facts.add = append(e.facts.add, upstream.Field{Name: name, Value: field.Value})
 		}
 	}
 	if auth.IdentityHeader != "" && e.facts.identity == "" {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -105,5 +106,5 @@ func setBody(request *upstream.Request, body []byte) {
 
 // remove keeps a field of the client from the backend.
 func (e *exchange) remove(name string) {
-	e.facts.removed = append(e.facts.removed, fieldname.Folded(name))
+	e.facts.hide = append(slices.Clip(e.facts.hide), fieldname.Folded(name))
 }

@@ -238,8 +238,7 @@ func (e *exchange) pace(control *http.ResponseController) pace {
 func (e *exchange) isNoTrailer(name string) bool {
 	folded := fieldname.Folded(name)
 	return fieldname.ForbiddenTrailer(folded) || forwardedField(folded) || e.isHidden(name) || e.state.ClientHeaders.is(name) ||
-		e.route.Auth != nil && slices.Contains(e.route.Auth.Judged, folded) ||
-		e.state.Table.MayBeMatched(&e.lookup, "", folded) ||
+		slices.Contains(e.facts.judged, folded) || e.state.Table.MayBeMatched(&e.lookup, "", folded) ||
 		e.route.RequestHeaders.Decides(folded) || e.chosen.RequestHeaders.Decides(folded)
 }
 
@@ -287,7 +286,7 @@ func (e *exchange) addFields() {
 	}
 	e.fields = append(e.fields, upstream.Field{Name: "Via", Value: e.handler.via[version]})
 	e.addForwarded()
-	e.addIdentity()
+	e.fields = append(e.fields, e.facts.add...)
 	e.addTrace()
 	for _, edit := range [...]*table.HeaderEdit{e.route.RequestHeaders, e.chosen.RequestHeaders} {
 		if edit != nil {
@@ -300,12 +299,12 @@ func (e *exchange) addFields() {
 // another name as the same one (fieldname.Folded). So a field is also hidden if it may be taken for a field of the framing, of
 // forwarding, that a Service has judged, or that decides about the route.
 func (e *exchange) isHidden(name string) bool {
-	folded, auth := fieldname.Folded(name), e.route.Auth
+	folded := fieldname.Folded(name)
 	if folded != name && (forwardedField(folded) || fieldname.OfConnection(folded) || e.state.Table.MayBeMatched(&e.lookup, name, folded) ||
-		auth != nil && slices.Contains(auth.Judged, folded)) {
+		slices.Contains(e.facts.judged, folded)) {
 		return true
 	}
-	return slices.Contains(e.facts.removed, folded) || auth != nil && slices.Contains(auth.Hidden, folded)
+	return slices.Contains(e.facts.hide, folded)
 }
 
 // readConnection records the fields that Connection names, because they must not be

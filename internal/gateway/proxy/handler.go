@@ -206,7 +206,7 @@ func New(options Options) *Handler {
 	h.traffic.Renewed, h.traffic.Panics, h.tokens = h.metrics.renewed, options.Panics, oidc.NewHTTPClient(options.Guard)
 	options.Upstream.Checked, options.Upstream.Panics = h.checked, options.Panics
 	h.registry = upstream.NewRegistry(options.Upstream)
-	h.everywhere = h.guards(&state{})
+	h.everywhere = everywhere()
 	h.via = [3]string{"1.0 " + options.Via, "1.1 " + options.Via, "2.0 " + options.Via}
 	return h
 }

@@ -98,14 +98,18 @@ func (e *exchange) checkSession(auth *table.OIDC) bool {
 		return e.refuseForNow(http.StatusServiceUnavailable, "oidc_"+kind.String())
 	}
 	e.setCookies(cookies)
-	e.facts.claims = fresh.Claims()
-	e.facts.identity = e.facts.claims.Subject()
+	claims, bearer := fresh.Claims(), ""
+	e.facts.identity = claims.Subject()
+	e.addClaims(claims, auth.ClaimHeaders)
 	switch auth.Forward {
 	case table.ForwardAccessToken:
-		e.facts.bearer = fresh.AccessToken
+		bearer = fresh.AccessToken
 	case table.ForwardIDToken:
-		e.facts.bearer = fresh.IDToken
+		bearer = fresh.IDToken
 	case table.ForwardNone:
+	}
+	if bearer != "" {
+		e.facts.add = append(e.facts.add, upstream.Field{Name: "Authorization", Value: "Bearer " + bearer})
 	}
 	return true
 }
@@ -258,14 +262,6 @@ func (e *exchange) logOut(l *login, b *oidc.Browser) bool {
 	}
 	e.answerWith(http.StatusOK, "text/plain; charset=utf-8", []byte("You are logged out.\n"))
 	return false
-}
-
-// addSession tells the backend who the user is.
-func (e *exchange) addSession(auth *table.OIDC) {
-	e.addClaims(auth.ClaimHeaders)
-	if e.facts.bearer != "" {
-		e.fields = append(e.fields, upstream.Field{Name: "Authorization", Value: "Bearer " + e.facts.bearer})
-	}
 }
 
 // withoutSessions removes our cookies from the fields Cookie of a request.

@@ -1,24 +1,30 @@
 package proxy
 
-import "github.com/slipway-dev/slipway/internal/gateway/table"
+import (
+	"net/http"
 
-// guards returns the steps that hold everywhere: on every route, asked for or not, and where there is no route.
-func (h *Handler) guards(s *state) (everywhere steps) {
-	return everywhere
+	"github.com/slipway-dev/slipway/internal/gateway/table"
+)
+
+// everywhere returns the steps that hold on every route, asked for or not, and where there is no route.
+func everywhere() steps {
+	return steps{
+		tell: []func(*exchange, http.Header){(*exchange).tellCookies},
+		hint: []func(*exchange, http.Header){(*exchange).dropForged},
+	}
 }
 
 // bindSteps makes the steps of all routes. All else that belongs to the state is there.
 func (h *Handler) bindSteps(s *state) {
-	everywhere := h.guards(s)
 	s.steps = make([]steps, len(s.Table.Routes))
 	for _, route := range s.Table.Routes {
-		s.steps[route.Place] = h.stepsOf(s, &everywhere, route)
+		s.steps[route.Place] = h.stepsOf(s, route)
 	}
 }
 
 // stepsOf returns the steps of a route. This is the order of features, in each list of steps, from top to bottom.
-func (h *Handler) stepsOf(s *state, everywhere *steps, r *table.Route) steps {
-	bound := *everywhere
+func (h *Handler) stepsOf(s *state, r *table.Route) steps {
+	bound := h.everywhere
 	if r.ClientAddresses != nil { // before cors: who is not let in gets no answer to a preflight either
 		bound.admit = append(bound.admit, address{r.ClientAddresses}.admit)
 	}
@@ -31,7 +37,7 @@ func (h *Handler) stepsOf(s *state, everywhere *steps, r *table.Route) steps {
 		bound.admit = append(bound.admit, limit.admit)
 	}
 	if r.Auth != nil {
-		bound.admit = append(bound.admit, (*exchange).authenticate)
+		bound.admit = append(bound.admit, auth{r.Auth}.admit)
 	}
 	if r.RateLimit != nil && r.RateLimit.Per == table.PerKey { // after auth: it counts who was proven
 		bound.admit = append(bound.admit, limit.admit)

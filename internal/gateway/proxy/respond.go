@@ -33,7 +33,9 @@ func (e *exchange) inform(status int, fields []upstream.Field) {
 		}
 	}()
 	setFields(header, fields)
-	e.dropForged(header)
+	for _, hint := range e.steps.hint {
+		hint(e, header)
+	}
 	e.writeHint(status)
 }
 

@@ -37,13 +37,14 @@ func (e *exchange) checkToken(auth *table.JWT) bool {
 	if err != nil {
 		return e.askForToken(`, error="invalid_token"`)
 	}
-	e.facts.claims, e.facts.identity = claims, claims.Subject()
+	e.facts.identity = claims.Subject()
 	for _, required := range auth.Required {
 		if !claims.Has(required.Claim, required.Values) {
 			e.challenge(`, error="insufficient_scope"`)
 			return e.refuse(http.StatusForbidden, "claims")
 		}
 	}
+	e.addClaims(claims, auth.ClaimHeaders)
 	return true
 }
 
@@ -67,10 +68,10 @@ func bearer(fields []string) (string, bool) {
 }
 
 // addClaims adds claims for the backend.
-func (e *exchange) addClaims(headers []table.ClaimHeader) {
+func (e *exchange) addClaims(claims token.Claims, headers []table.ClaimHeader) {
 	for _, header := range headers {
-		if text, found := e.facts.claims.Text(header.Claim); found {
-			e.fields = append(e.fields, upstream.Field{Name: header.Header, Value: text})
+		if text, found := claims.Text(header.Claim); found {
+			e.facts.add = append(e.facts.add, upstream.Field{Name: header.Header, Value: text})
 		}
 	}
 }

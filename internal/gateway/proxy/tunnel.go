@@ -45,7 +45,9 @@ func (e *exchange) tunnel(response *upstream.Response) {
 	e.beginAnswer()
 	header := e.w.Header()
 	setFields(header, response.Fields)
-	e.tellCookies(header)
+	for _, tell := range slices.Backward(e.steps.tell) {
+		tell(e, header)
+	}
 	header["Connection"] = []string{"Upgrade"}
 	header["Upgrade"] = []string{response.Upgrade}
 	if e.facts.tells {
