@@ -174,8 +174,8 @@ func appendLine(b []byte, e *exchange, duration time.Duration) []byte {
 	if e.answer.endpoint != "" {
 		b = appendText(b, "upstream", e.answer.endpoint)
 	}
-	if e.facts.caching != nil {
-		b = appendText(b, "cache", e.facts.caching.Result.String())
+	if e.facts.cacheResult != "" {
+		b = appendText(b, "cache", e.facts.cacheResult)
 	}
 	if e.answer.failure != "" {
 		b = appendText(b, "failure", e.answer.failure)

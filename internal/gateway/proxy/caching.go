@@ -13,49 +13,50 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
+// cached answers requests of a route from the cache, and keeps what backends answer.
+type cached struct{ *table.Cache }
+
 // caching is what the cache has to do with a request.
 type caching struct {
-	*cache.Lookup
-
+	lookup *cache.Lookup
 	// request has the fields that are sent, without conditions of the cache.
 	request cache.Request
 	// asks tells that the backend is asked to confirm what is stored, and given that the answer comes from the cache.
 	asks, given bool
+	// recording keeps the response while it comes. Nil: it is not kept. to is where its body goes.
+	recording *cache.Recording
+	response  *upstream.Response
+	to        bodyWriter
 }
 
-// lookUp looks for a response in the cache. It returns false if the backend must be asked. endCaching must be called after the answer.
-func (e *exchange) lookUp() (answered bool) {
-	c := &caching{request: e.cacheRequest()}
-	c.Lookup = e.handler.cache.Look((*cache.Policy)(e.route.Cache), &c.request)
-	e.facts.caching = c
-	e.handler.metrics.cache.answered(e.route, c.Result)
-	switch c.Result {
-	case cache.Hit:
-		e.give(c.Found)
-		return true
-	case cache.Absent:
-		e.refuse(http.StatusGatewayTimeout, "cache") // RFC 9111, 5.2.1.7
-		return true
-	}
-	return false
-}
-
-// endCaching ends what lookUp has begun.
-func (e *exchange) endCaching() {
-	if e.facts.caching != nil {
-		e.facts.caching.Close()
-	}
-}
-
-// cacheRequest is the request as the cache sees it.
-func (e *exchange) cacheRequest() cache.Request {
-	return cache.Request{
+// lookUp looks for a response in the cache. If there is none, the backend must be asked.
+func (k cached) lookUp(e *exchange) (response *upstream.Response, done bool) {
+	c := slotOf[caching](e)
+	c.request = cache.Request{
 		Backend: e.state.cached[e.chosen.Index],
 		Method:  e.r.Method, Host: e.request.Host, Target: e.request.Target, Fields: e.withoutPins(e.request.Fields),
 		Plain:  e.request.Body == nil && e.request.Upgrade == "",
 		Proven: e.facts.proven || e.isProven(),
 		Client: e.client.shareOf,
 	}
+	c.lookup = e.handler.cache.Look((*cache.Policy)(k.Cache), &c.request)
+	e.facts.cacheResult = c.lookup.Result.String()
+	e.handler.metrics.cache.answered(e.route, c.lookup.Result)
+	switch c.lookup.Result {
+	case cache.Hit:
+		return c.give(e, c.lookup.Found), true
+	case cache.Absent:
+		e.refuse(http.StatusGatewayTimeout, "cache") // RFC 9111, 5.2.1.7
+		return nil, true
+	}
+	return nil, false
+}
+
+// end ends what lookUp has begun.
+func (cached) end(e *exchange, _ bool) {
+	c := slotOf[caching](e)
+	c.recording.Drop()
+	c.lookup.Close()
 }
 
 // isProven reports whether the client has proven with a certificate who it is.
@@ -64,9 +65,9 @@ func (e *exchange) isProven() bool {
 	return conn != nil && conn.identity.Load() != nil
 }
 
-// give answers with a response of the cache.
-func (e *exchange) give(found *cache.Found) {
-	e.facts.caching.given = true
+// give makes a response of what the cache has.
+func (c *caching) give(e *exchange, found *cache.Found) *upstream.Response {
+	c.given = true
 	body, fields, length := found.Body, found.Fields, int64(len(found.Body))
 	switch {
 	case found.Status == http.StatusNotModified:
@@ -77,51 +78,75 @@ func (e *exchange) give(found *cache.Found) {
 	if e.r.Method == http.MethodHead {
 		body = nil
 	}
-	response := upstream.Stored(found.Status, fields, length, body)
-	defer response.Close()
-	e.respond(response)
+	return upstream.Stored(found.Status, fields, length, body)
 }
 
 func isContentLength(field upstream.Field) bool {
 	return strings.EqualFold(field.Name, "Content-Length")
 }
 
-// askToConfirm adds the conditions of the cache to the request, if there are any. Copies of the request must not have them.
-func (e *exchange) askToConfirm() {
-	if e.facts.caching == nil {
-		return
-	}
-	if conditions := e.facts.caching.Conditions(); len(conditions) > 0 {
-		e.facts.caching.asks = true
+// ask adds the conditions of the cache to the request, if there are any. Copies of the request must not have them.
+func (cached) ask(e *exchange) (response *upstream.Response, done bool) {
+	c := slotOf[caching](e)
+	if conditions := c.lookup.Conditions(); len(conditions) > 0 {
+		c.asks = true
 		e.request.Fields = append(slices.Clip(e.request.Fields), conditions...)
 	}
+	return nil, false
 }
 
-// confirm takes the response 304 to the conditions of the cache, and closes it. It returns nil if there is nothing to give: the
+// confirm takes the response 304 to the conditions of the cache. It returns nil if there is nothing to give: the
 // backend has to be asked without conditions.
-func (e *exchange) confirm(response *upstream.Response) *cache.Found {
-	defer response.Close()
-	e.facts.caching.asks = false
-	return e.facts.caching.Confirm(response.Fields)
+func (cached) confirm(e *exchange, response *upstream.Response) *upstream.Response {
+	c := slotOf[caching](e)
+	if !c.asks || response.Status != http.StatusNotModified {
+		return response
+	}
+	c.asks = false
+	found := c.lookup.Confirm(response.Fields)
+	if found == nil {
+		return nil
+	}
+	return c.give(e, found)
 }
 
-// isConfirmation reports whether a response answers the conditions of the cache.
-func (e *exchange) isConfirmation(response *upstream.Response) bool {
-	return e.facts.caching != nil && e.facts.caching.asks && response.Status == http.StatusNotModified
-}
-
-// tellCache says why the backend was asked (RFC 9211). What the cache gives says so itself.
-func (e *exchange) tellCache(header http.Header) {
-	if c := e.facts.caching; c != nil && !c.given {
-		header["Cache-Status"] = append(header["Cache-Status"], c.CacheStatus())
+// head says why the backend was asked (RFC 9211). What the cache gives says so itself.
+func (cached) head(e *exchange, header http.Header) {
+	if c := slotOf[caching](e); !c.given {
+		header["Cache-Status"] = append(header["Cache-Status"], c.lookup.CacheStatus())
 	}
 }
 
 // record begins to keep a response of a backend, if it may be kept.
-func (e *exchange) record(response *upstream.Response) {
-	if c := e.facts.caching; c != nil && !c.given && !response.Stream && !response.UntilClose {
-		e.facts.recording = c.Record(response.Status, response.Fields, response.ContentLength)
+func (cached) record(e *exchange, response *upstream.Response) *upstream.Response {
+	if c := slotOf[caching](e); !c.given && !response.Stream && !response.UntilClose {
+		c.recording = c.lookup.Record(response.Status, response.Fields, response.ContentLength)
 	}
+	return response
+}
+
+// body has the cache get the body as the backend sends it.
+func (cached) body(e *exchange, response *upstream.Response, to bodyWriter) bodyWriter {
+	c := slotOf[caching](e)
+	c.response, c.to = response, to
+	return c
+}
+
+func (c *caching) Write(p []byte) (int, error) {
+	c.recording = c.recording.Add(p)
+	return c.to.Write(p)
+}
+
+func (c *caching) Flush() error { return c.to.Flush() }
+
+// Close keeps a response that is whole. Trailers are not kept, so a response with some is not.
+func (c *caching) Close() error {
+	err := c.to.Close()
+	if err == nil && len(c.response.Trailers()) == 0 {
+		c.recording.Keep()
+		c.recording = nil
+	}
+	return err
 }
 
 // forgetChanged makes the cache forget what a request may have changed, at all backends of the route: they may have it in common.
@@ -135,9 +160,19 @@ func (e *exchange) forgetChanged() {
 	}
 }
 
-// mayHaveChanged reports whether a response leaves it open whether something has changed.
-func mayHaveChanged(status int) bool {
-	return status < http.StatusBadRequest || status >= http.StatusInternalServerError
+// forgetAnswered makes the cache forget what a request may have changed by its response.
+func (e *exchange) forgetAnswered(response *upstream.Response) *upstream.Response {
+	if response.Status < http.StatusBadRequest || response.Status >= http.StatusInternalServerError {
+		e.forgetChanged()
+	}
+	return response
+}
+
+// forgetFailed does so without a response.
+func (e *exchange) forgetFailed(err error) {
+	if mayBeSent(err) {
+		e.forgetChanged()
+	}
 }
 
 // mayBeSent reports whether a backend may have got the request, or a part of it, although it has not answered.

@@ -49,15 +49,11 @@ func (e *exchange) endEncoding(returned bool) {
 }
 
 // finishEncoding writes the end of the encoded body. A body that was cut has none.
-func (e *exchange) finishEncoding() bool {
+func (e *exchange) finishEncoding() error {
 	if e.facts.encoder == nil {
-		return true
+		return nil
 	}
-	if err := e.facts.encoder.Close(); err != nil {
-		e.answer.failure, e.answer.aborted = "client_write", true
-		return false
-	}
-	return true
+	return e.facts.encoder.Close()
 }
 
 // writePiece sends a piece of the backend's body.

@@ -12,7 +12,6 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/slipway-dev/slipway/internal/gateway/cache"
 	"github.com/slipway-dev/slipway/internal/gateway/compress"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
@@ -49,6 +48,7 @@ type exchange struct {
 	body   exchangeBody
 	answer exchangeAnswer
 	facts  exchangeFacts
+	slots  []interface{ reset() } // what features have noted, each for itself
 }
 
 // exchangeClient is who sends a request.
@@ -109,17 +109,14 @@ type exchangeFacts struct {
 	// that it has got.
 	encoder   *compress.Encoder
 	unencoded int64
-	// caching is what the cache has to do with the request. Nil: the route has none. recording keeps the response while it comes.
-	caching   *caching
-	recording *cache.Recording
+
+	cacheResult string // of the cache, for the access log; empty if the route has none
 }
 
+// begin takes a request. The exchange is as end has left it.
 func (e *exchange) begin(h *Handler, w http.ResponseWriter, r *http.Request) {
-	*e = exchange{
-		handler: h, state: h.current.Load(), steps: &h.everywhere, w: w, r: r,
-		start: h.options.Clock.Now(), query: r.URL.RawQuery, fields: e.fields[:0],
-		answer: exchangeAnswer{informed: e.answer.informed, taking: e.answer.taking}, facts: exchangeFacts{add: e.facts.add[:0]},
-	}
+	e.handler, e.state, e.steps, e.w, e.r = h, h.current.Load(), &h.everywhere, w, r
+	e.start, e.query = h.options.Clock.Now(), r.URL.RawQuery
 	e.takeBody()
 }
 
@@ -128,8 +125,11 @@ func (e *exchange) end() {
 	e.report()
 	clear(e.fields)
 	clear(e.facts.add)
+	for _, slot := range e.slots {
+		slot.reset()
+	}
 	*e = exchange{
-		fields: e.fields[:0],
+		fields: e.fields[:0], slots: e.slots,
 		answer: exchangeAnswer{informed: e.answer.informed, taking: e.answer.taking}, facts: exchangeFacts{add: e.facts.add[:0]},
 	}
 	exchanges.Put(e)
@@ -149,9 +149,24 @@ func (e *exchange) report() {
 func (e *exchange) serve() {
 	e.startSpan()
 	e.findClient()
-	if !e.enter() || !e.findRoute() {
-		return
+	if e.enter() && e.findRoute() {
+		e.follow()
 	}
+}
+
+// follow does what the route says.
+func (e *exchange) follow() {
+	returned := false
+	defer func() {
+		for _, end := range e.steps.end {
+			end(e, returned)
+		}
+	}()
+	e.answerAdmitted()
+	returned = true
+}
+
+func (e *exchange) answerAdmitted() {
 	for _, admit := range e.steps.admit {
 		if !admit(e) {
 			return

@@ -31,16 +31,16 @@ func (e *exchange) forward() {
 	}
 	e.chosen = backend
 	e.buildRequest(backend.Backend)
-	defer e.endCaching()
-	if e.route.Cache != nil && e.lookUp() {
-		return
-	}
-	for _, mirrors := range [...][]table.Mirror{e.route.Mirrors, backend.Mirrors} {
-		for i := range mirrors {
-			e.mirror(&mirrors[i])
+	for _, send := range e.steps.send {
+		switch response, done := send(e); {
+		case response != nil:
+			defer response.Close()
+			e.respond(response)
+			return
+		case done:
+			return
 		}
 	}
-	e.askToConfirm()
 	if e.ask(service) {
 		e.fields = e.fields[:0]
 		e.buildRequest(backend.Backend) // as it was, and not sent again by any count
@@ -48,40 +48,28 @@ func (e *exchange) forward() {
 	}
 }
 
-// ask sends the request to a backend and answers with its response. It returns true if the backend has to be asked again, because a
-// response of the cache was not confirmed.
+// ask sends the request to a backend and answers with its response. It returns true if the backend has to be asked again.
 func (e *exchange) ask(service *upstream.Service) (again bool) {
 	response, err := service.Do(e.r.Context(), &e.request)
 	if e.request.Resent() > 0 || e.request.BudgetExhausted() {
 		e.handler.metrics.retried(e.state, e.route, &e.request)
 	}
 	if err != nil {
-		if mayBeSent(err) {
-			e.forgetChanged()
-		}
 		e.explain(err)
 		return false
 	}
 	e.answer.endpoint = response.Endpoint
-	ours := true
-	defer func() {
-		if ours {
-			response.Close()
+	defer func() { response.Close() }()
+	for _, receive := range e.steps.receive {
+		next := receive(e, response)
+		if next == nil {
+			return true
 		}
-	}()
-	if mayHaveChanged(response.Status) {
-		e.forgetChanged()
-	}
-	if e.route.Affinity != nil {
-		e.keepPin(response)
-	}
-	if e.isConfirmation(response) {
-		ours = false
-		found := e.confirm(response)
-		if found != nil {
-			e.give(found)
+		if next != response {
+			before := response
+			response = next
+			before.Close()
 		}
-		return found == nil
 	}
 	if response.Status == http.StatusSwitchingProtocols {
 		e.tunnel(response)
@@ -93,6 +81,9 @@ func (e *exchange) ask(service *upstream.Service) (again bool) {
 
 // explain answers a request for which the backend gave no response.
 func (e *exchange) explain(err error) {
+	for _, failed := range e.steps.failed {
+		failed(e, err)
+	}
 	kind := upstream.KindOf(err)
 	if failure, ok := errors.AsType[*upstream.Error](err); ok {
 		e.answer.endpoint = failure.Endpoint

@@ -28,6 +28,22 @@ type mirrors struct {
 
 func newMirrors() *mirrors { return &mirrors{slots: make(chan struct{}, maxMirrors)} }
 
+// mirror copies requests of a route to other backends: to its own, and to those of the backend that is chosen.
+type mirror struct{ of []table.Mirror }
+
+func isMirrored(r *table.Route) bool {
+	return len(r.Mirrors) > 0 || slices.ContainsFunc(r.Backends, func(b table.WeightedBackend) bool { return len(b.Mirrors) > 0 })
+}
+
+func (m mirror) send(e *exchange) (response *upstream.Response, done bool) {
+	for _, mirrors := range [...][]table.Mirror{m.of, e.chosen.Mirrors} {
+		for i := range mirrors {
+			e.mirror(&mirrors[i])
+		}
+	}
+	return nil, false
+}
+
 // mirror sends a copy of the request to another backend. A request with a large body is not
 // copied, because its body would have to wait for two readers.
 func (e *exchange) mirror(mirror *table.Mirror) {

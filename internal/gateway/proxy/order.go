@@ -4,13 +4,16 @@ import (
 	"net/http"
 
 	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
 // everywhere returns the steps that hold on every route, asked for or not, and where there is no route.
 func everywhere() steps {
 	return steps{
-		tell: []func(*exchange, http.Header){(*exchange).tellCookies},
-		hint: []func(*exchange, http.Header){(*exchange).dropForged},
+		receive: []func(*exchange, *upstream.Response) *upstream.Response{(*exchange).forgetAnswered},
+		failed:  []func(*exchange, error){(*exchange).forgetFailed},
+		tell:    []func(*exchange, http.Header){(*exchange).tellCookies},
+		hint:    []func(*exchange, http.Header){(*exchange).dropForged},
 	}
 }
 
@@ -44,6 +47,17 @@ func (h *Handler) stepsOf(s *state, r *table.Route) steps {
 	}
 	if r.MaxBodyBytes > 0 && r.Redirect == nil && r.Direct == nil { // only where a backend gets the body
 		bound.admit = append(bound.admit, bodyBound(r.MaxBodyBytes).admit)
+	}
+	if r.Cache != nil { // after affinity: what is looked for is what is sent
+		c := cached{r.Cache}
+		bound.send, bound.receive = append(bound.send, c.lookUp), append(bound.receive, c.confirm, c.record)
+		bound.head, bound.body, bound.end = append(bound.head, c.head), append(bound.body, c.body), append(bound.end, c.end)
+	}
+	if isMirrored(r) { // after the cache: a hit is not copied
+		bound.send = append(bound.send, mirror{r.Mirrors}.send)
+	}
+	if r.Cache != nil { // after the copies: they must not have its conditions
+		bound.send = append(bound.send, cached{r.Cache}.ask)
 	}
 	return bound
 }

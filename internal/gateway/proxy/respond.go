@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/textproto"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -53,14 +54,14 @@ func (e *exchange) writeHint(status int) {
 // respond forwards the backend's response.
 func (e *exchange) respond(response *upstream.Response) {
 	e.beginAnswer()
-	e.record(response)
-	defer func() { e.facts.recording.Drop() }()
 	header := e.w.Header()
 	for _, filter := range e.steps.filter {
 		filter(response)
 	}
 	setFields(header, response.Fields)
-	e.tellCache(header)
+	for _, head := range e.steps.head {
+		head(e, header)
+	}
 	if _, ok := header["Content-Type"]; !ok {
 		header["Content-Type"] = nil // the backend sent none, and net/http must not guess
 	}
@@ -74,19 +75,17 @@ func (e *exchange) respond(response *upstream.Response) {
 		defer func() { e.endEncoding(encoded) }()
 		e.beginEncoding(response)
 	}
+	var to bodyWriter = (*toClient)(e)
+	for _, body := range slices.Backward(e.steps.body) {
+		to = body(e, response, to)
+	}
 	e.writeHead(response.Status)
 	dropAnnounced(header)
-	whole := e.copyBody(response) && e.finishEncoding()
+	whole := e.copyBody(response, to)
 	encoded = true
-	if !whole {
-		return
+	if whole {
+		e.addTrailers(response.Trailers())
 	}
-	trailers := response.Trailers()
-	if len(trailers) == 0 {
-		e.facts.recording.Keep()
-		e.facts.recording = nil
-	}
-	e.addTrailers(trailers)
 }
 
 // dropAnnounced removes fields that the head says are trailers, now that it is written. net/http would send what the head has of
@@ -149,32 +148,46 @@ func (e *exchange) explainCut(err error) string {
 
 // copyBody forwards the body as it comes. It flushes what has come before it waits for the
 // backend. It reports whether the body was complete.
-func (e *exchange) copyBody(response *upstream.Response) bool {
+func (e *exchange) copyBody(response *upstream.Response, to bodyWriter) bool {
 	buffer := copyBuffers.Get().(*[copySize]byte)
 	defer copyBuffers.Put(buffer)
 	n, err := e.readFirst(response, buffer[:])
 	for ; ; n, err = response.Read(buffer[:]) {
 		if n > 0 {
-			e.facts.recording = e.facts.recording.Add(buffer[:n])
-			if writeErr := e.writePiece(buffer[:n]); writeErr != nil {
-				e.answer.failure, e.answer.aborted = "client_write", true
-				return false
+			if _, writeErr := to.Write(buffer[:n]); writeErr != nil {
+				return e.cut("client_write")
 			}
 		}
 		switch {
 		case errors.Is(err, io.EOF):
-			return true
+			return to.Close() == nil || e.cut("client_write")
 		case err != nil:
-			e.answer.failure, e.answer.aborted = e.explainCut(err), true
-			return false
-		case !response.Buffered():
-			if flushErr := e.flushPieces(); flushErr != nil {
-				e.answer.failure, e.answer.aborted = "client_write", true
-				return false
-			}
+			return e.cut(e.explainCut(err))
+		case !response.Buffered() && to.Flush() != nil:
+			return e.cut("client_write")
 		}
 	}
 }
+
+// cut notes that the response has no end, and returns false.
+func (e *exchange) cut(failure string) bool {
+	e.answer.failure, e.answer.aborted = failure, true
+	return false
+}
+
+// toClient is the end of the way of a body to the client.
+type toClient exchange
+
+func (c *toClient) Write(p []byte) (int, error) {
+	if err := (*exchange)(c).writePiece(p); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+func (c *toClient) Flush() error { return (*exchange)(c).flushPieces() }
+
+func (c *toClient) Close() error { return (*exchange)(c).finishEncoding() }
 
 // headGrace is how long the head of a response of known length waits for its body. Most often the body is on the way, and both go out in
 // one write.
