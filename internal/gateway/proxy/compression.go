@@ -7,72 +7,65 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
-// encoded writes the encoded body to the client.
-type encoded struct{ to *exchange }
+// compression compresses responses of a route.
+type compression struct{ *compress.Policy }
 
-func (w encoded) Write(p []byte) (int, error) {
-	if err := w.to.write(p); err != nil {
-		return 0, err
-	}
-	return len(p), nil
+// encoding compresses the body of a response. encoder is nil if it stays as it is. received are the bytes that it has got.
+type encoding struct {
+	encoder  *compress.Encoder
+	received int64
+	to       bodyWriter
 }
 
-// beginEncoding decides whether the response is compressed, and changes its header. The
+// body decides whether the response is compressed, and changes its header. The
 // route's own changes come before it, so that they are part of the decision.
-func (e *exchange) beginEncoding(response *upstream.Response) {
-	header := e.w.Header()
-	verdict := e.route.Compression.Decide(e.r, response.Status, header, response.ContentLength)
+func (c compression) body(e *exchange, response *upstream.Response, to bodyWriter) bodyWriter {
+	header, s := e.w.Header(), slotOf[encoding](e)
+	verdict := c.Decide(e.r, response.Status, header, response.ContentLength)
 	if verdict.Coding != compress.Identity && e.r.Method != http.MethodHead {
 		owner := compress.Owner{Client: e.client.shareOf, Route: e.route.Name}
-		if e.facts.encoder = e.handler.encoders.Take(verdict.Coding, owner, encoded{e}); e.facts.encoder == nil {
+		if s.encoder = e.handler.encoders.Take(verdict.Coding, owner, to); s.encoder == nil {
 			e.handler.metrics.compressionBusy.Inc()
 			verdict = verdict.Without()
 		}
 	}
 	verdict.Apply(header)
+	if s.encoder == nil {
+		return to
+	}
+	s.to, e.facts.encoded = to, true
+	return s
 }
 
-// endEncoding gives the encoder back. Before that, unless the body was cut, finishEncoding
-// must have been called.
-// An encoder that has panicked is not used again.
-func (e *exchange) endEncoding(returned bool) {
-	if e.facts.encoder == nil {
+// end gives the encoder back. One that has panicked is not used again.
+func (compression) end(e *exchange, returned bool) {
+	s := slotOf[encoding](e)
+	if s.encoder == nil {
 		return
 	}
-	e.handler.metrics.compressed(e.state, e.route, e.facts.unencoded, e.answer.sent)
+	e.handler.metrics.compressed(e.state, e.route, s.received, e.answer.sent)
 	if returned {
-		e.handler.encoders.Give(e.facts.encoder)
+		e.handler.encoders.Give(s.encoder)
 	} else {
-		e.handler.encoders.Drop(e.facts.encoder)
+		e.handler.encoders.Drop(s.encoder)
 	}
-	e.facts.encoder = nil
 }
 
-// finishEncoding writes the end of the encoded body. A body that was cut has none.
-func (e *exchange) finishEncoding() error {
-	if e.facts.encoder == nil {
-		return nil
-	}
-	return e.facts.encoder.Close()
+func (s *encoding) Write(p []byte) (int, error) {
+	s.received += int64(len(p))
+	return s.encoder.Write(p)
 }
 
-// writePiece sends a piece of the backend's body.
-func (e *exchange) writePiece(piece []byte) error {
-	if e.facts.encoder == nil {
-		return e.write(piece)
+func (s *encoding) Flush() error {
+	if err := s.encoder.Flush(); err != nil {
+		return err
 	}
-	e.facts.unencoded += int64(len(piece))
-	_, err := e.facts.encoder.Write(piece)
-	return err
+	return s.to.Flush()
 }
 
-// flushPieces sends the pieces that have come.
-func (e *exchange) flushPieces() error {
-	if e.facts.encoder != nil {
-		if err := e.facts.encoder.Flush(); err != nil {
-			return err
-		}
+func (s *encoding) Close() error {
+	if err := s.encoder.Close(); err != nil {
+		return err
 	}
-	e.flush()
-	return nil
+	return s.to.Close()
 }

@@ -12,7 +12,6 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/slipway-dev/slipway/internal/gateway/compress"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
@@ -105,12 +104,8 @@ type exchangeFacts struct {
 	pins     pins              // all pins that the client knows
 	tells    bool              // the client is told pins
 
-	// encoder compresses the response's body. Nil: it stays as it is. unencoded are the bytes
-	// that it has got.
-	encoder   *compress.Encoder
-	unencoded int64
-
-	cacheResult string // of the cache, for the access log; empty if the route has none
+	encoded     bool   // by compression: the body of the response is not as the backend has sent it
+	cacheResult string // by the cache, for the access log; empty if the route has none
 }
 
 // begin takes a request. The exchange is as end has left it.
@@ -276,7 +271,7 @@ func (e *exchange) answerWith(status int, contentType string, body []byte) {
 	if e.r.Method == http.MethodHead {
 		return
 	}
-	_ = e.write(body) // an error means that the client has gone
+	_, _ = e.write(body) // an error means that the client has gone
 }
 
 // sendHead sends the head of the response, with the route's changes.

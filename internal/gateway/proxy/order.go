@@ -59,5 +59,9 @@ func (h *Handler) stepsOf(s *state, r *table.Route) steps {
 	if r.Cache != nil { // after the copies: they must not have its conditions
 		bound.send = append(bound.send, cached{r.Cache}.ask)
 	}
+	if r.Compression != nil { // after the cache: it keeps what the backend sends
+		c := compression{r.Compression}
+		bound.body, bound.end = append(bound.body, c.body), append(bound.end, c.end)
+	}
 	return bound
 }

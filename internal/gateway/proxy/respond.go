@@ -70,20 +70,13 @@ func (e *exchange) respond(response *upstream.Response) {
 		e.liftBounds()
 	}
 	e.editHead()
-	encoded := false
-	if e.route.Compression != nil {
-		defer func() { e.endEncoding(encoded) }()
-		e.beginEncoding(response)
-	}
 	var to bodyWriter = (*toClient)(e)
 	for _, body := range slices.Backward(e.steps.body) {
 		to = body(e, response, to)
 	}
 	e.writeHead(response.Status)
 	dropAnnounced(header)
-	whole := e.copyBody(response, to)
-	encoded = true
-	if whole {
+	if e.copyBody(response, to) {
 		e.addTrailers(response.Trailers())
 	}
 }
@@ -109,7 +102,7 @@ func (e *exchange) addTrailers(trailers []upstream.Field) {
 	trailer := header["Trailer"]
 	for _, field := range trailers {
 		name := http.CanonicalHeaderKey(field.Name)
-		if e.facts.encoder != nil && compress.OfBody(name) {
+		if e.facts.encoded && compress.OfBody(name) {
 			continue // it was not announced, and is that of other bytes
 		}
 		if !announced(trailer, name) {
@@ -178,16 +171,13 @@ func (e *exchange) cut(failure string) bool {
 // toClient is the end of the way of a body to the client.
 type toClient exchange
 
-func (c *toClient) Write(p []byte) (int, error) {
-	if err := (*exchange)(c).writePiece(p); err != nil {
-		return 0, err
-	}
-	return len(p), nil
+func (c *toClient) Write(p []byte) (int, error) { return (*exchange)(c).write(p) }
+func (c *toClient) Close() error                { return nil }
+
+func (c *toClient) Flush() error {
+	(*exchange)(c).flush()
+	return nil
 }
-
-func (c *toClient) Flush() error { return (*exchange)(c).flushPieces() }
-
-func (c *toClient) Close() error { return (*exchange)(c).finishEncoding() }
 
 // headGrace is how long the head of a response of known length waits for its body. Most often the body is on the way, and both go out in
 // one write.

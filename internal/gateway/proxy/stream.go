@@ -201,12 +201,12 @@ func (e *exchange) clientStalled() bool {
 }
 
 // write sends a piece of the response. The client must take it in time.
-func (e *exchange) write(piece []byte) error {
+func (e *exchange) write(piece []byte) (int, error) {
 	e.beginTaking()
 	defer e.endTaking()
 	n, err := e.w.Write(piece)
 	e.answer.sent += int64(n)
-	return err
+	return n, err
 }
 
 // flush sends what net/http has buffered.
