@@ -15,8 +15,11 @@ import (
 
 // affinity is what the affinity of a route needs besides the table.
 type affinity struct {
+	*table.Affinity
+
 	name     string        // of the cookie or the header
 	backends []backendName // of Route.Backends
+	pinned   map[backendName]bool
 }
 
 // affinities are those of a table.
@@ -37,7 +40,7 @@ func newAffinities(key []byte, routes []*table.Route) affinities {
 		if all.routes == nil {
 			all.routes, all.pinned = make([]*affinity, len(routes)), map[backendName]bool{}
 		}
-		of := &affinity{name: route.Affinity.Name}
+		of := &affinity{Affinity: route.Affinity, name: route.Affinity.Name, pinned: all.pinned}
 		if of.name == "" && route.Affinity.By == table.AffinityByCookie {
 			of.name = "slipway-" + hex.EncodeToString(keyedName(key, "cookie", route.Affinity.Scope)[:4])
 		}
@@ -108,34 +111,27 @@ func (h *Handler) setAffinities(s *state) {
 	}
 }
 
-// stickyService returns the backend for a request of a route with affinity, as service does.
-func (e *exchange) stickyService() (*table.WeightedBackend, *upstream.Service, table.Lack) {
-	if e.route.Affinity.Told() {
-		if backend := e.findPin(); backend != nil {
-			e.facts.affinity.Place = e.facts.pin.place
-			return backend, e.state.services[backend.Index], table.LackNothing
-		}
-		return e.newService()
+// choose returns the backend that the client knows, or what stands for the client among the backends and their endpoints.
+func (a *affinity) choose(e *exchange) (backend *table.WeightedBackend, endpoint upstream.Affinity) {
+	if a.Told() {
+		known := slotOf[knownPins](e)
+		backend = a.findPin(e, known)
+		return backend, upstream.Affinity{Place: known.pin.place}
 	}
-	hash, known := e.clientHash()
-	if !known {
-		return e.newService()
-	}
-	e.facts.affinity = upstream.Affinity{Hash: hash, Hashed: true}
-	backend, lack := e.route.PickFor(hash)
-	return e.checkService(backend, lack)
+	hash, known := a.clientHash(e)
+	return nil, upstream.Affinity{Hash: hash, Hashed: known}
 }
 
 // clientHash returns a hash of what the route knows a client by. It is not known if the client does not say it.
-func (e *exchange) clientHash() (hash uint64, known bool) {
-	if e.route.Affinity.By == table.AffinityByAddress {
+func (a *affinity) clientHash(e *exchange) (hash uint64, known bool) {
+	if a.By == table.AffinityByAddress {
 		if !e.client.shareOf.IsValid() { // a trusted proxy does not say who the client is
 			return 0, false
 		}
 		address := e.client.shareOf.As16()
 		return rendezvous.Hash(string(address[:])), true
 	}
-	values := e.r.Header[e.route.Affinity.Name]
+	values := e.r.Header[a.Affinity.Name]
 	switch len(values) {
 	case 0:
 		return 0, false

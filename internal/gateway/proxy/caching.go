@@ -14,7 +14,11 @@ import (
 )
 
 // cached answers requests of a route from the cache, and keeps what backends answer.
-type cached struct{ *table.Cache }
+type cached struct {
+	*table.Cache
+
+	fields func(e *exchange) []upstream.Field // of the request, as far as they say what the response is
+}
 
 // caching is what the cache has to do with a request.
 type caching struct {
@@ -34,7 +38,7 @@ func (k cached) lookUp(e *exchange) (response *upstream.Response, done bool) {
 	c := slotOf[caching](e)
 	c.request = cache.Request{
 		Backend: e.state.cached[e.chosen.Index],
-		Method:  e.r.Method, Host: e.request.Host, Target: e.request.Target, Fields: e.withoutPins(e.request.Fields),
+		Method:  e.r.Method, Host: e.request.Host, Target: e.request.Target, Fields: k.fields(e),
 		Plain:  e.request.Body == nil && e.request.Upgrade == "",
 		Proven: e.facts.proven || e.isProven(),
 		Client: e.client.shareOf,
@@ -58,6 +62,9 @@ func (cached) end(e *exchange, _ bool) {
 	c.recording.Drop()
 	c.lookup.Close()
 }
+
+// fieldsOf returns the fields of a request that no affinity has added to.
+func fieldsOf(e *exchange) []upstream.Field { return e.request.Fields }
 
 // isProven reports whether the client has proven with a certificate who it is.
 func (e *exchange) isProven() bool {

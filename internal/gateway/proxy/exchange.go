@@ -35,6 +35,7 @@ type exchange struct {
 	route  *table.Route
 	steps  *steps                 // of the route; while there is none, those that hold everywhere
 	chosen *table.WeightedBackend // nil until one is chosen
+	wish   upstream.Affinity      // which of its endpoints should get the request
 	query  string                 // the query for the backend
 	// nominated are the fields that Connection names, beyond those that are never
 	// forwarded.
@@ -98,11 +99,6 @@ type exchangeFacts struct {
 	add          []upstream.Field
 	hide, judged []string
 	cookies      []string
-
-	affinity upstream.Affinity // which endpoint should get the request
-	pin      pin               // the endpoint that the client knows, by a pin that counts
-	pins     pins              // all pins that the client knows
-	tells    bool              // the client is told pins
 
 	encoded     bool   // by compression: the body of the response is not as the backend has sent it
 	cacheResult string // by the cache, for the access log; empty if the route has none
@@ -289,9 +285,6 @@ func (e *exchange) editHead() {
 	if e.route != nil && e.route.ResponseHeaders != nil {
 		e.route.ResponseHeaders.Apply(header)
 	}
-	if e.facts.tells {
-		e.tellPin(header)
-	}
 	for _, tell := range e.steps.tell {
 		tell(e, header)
 	}
@@ -323,27 +316,23 @@ func (e *exchange) answerDirectly() {
 }
 
 // service returns the backend for the request. If no backend gets it, the result is nil and
-// the reason.
-func (e *exchange) service() (*table.WeightedBackend, *upstream.Service, table.Lack) {
-	if e.route.Affinity != nil {
-		return e.stickyService()
+// the reason. A backend that was picked and has lost its endpoints is replaced.
+func (e *exchange) service() (backend *table.WeightedBackend, service *upstream.Service, lack table.Lack) {
+	if e.steps.choose != nil {
+		backend, e.wish = e.steps.choose(e)
 	}
-	return e.newService()
-}
-
-// newService returns the backend for a request that does not belong to earlier ones.
-func (e *exchange) newService() (*table.WeightedBackend, *upstream.Service, table.Lack) {
-	backend, lack := e.route.Pick(rand.Uint64())
-	return e.checkService(backend, lack)
-}
-
-// checkService returns a backend that was picked, or another one if it has lost its endpoints.
-func (e *exchange) checkService(backend *table.WeightedBackend, lack table.Lack) (*table.WeightedBackend, *upstream.Service, table.Lack) {
+	switch {
+	case backend != nil:
+		return backend, e.state.services[backend.Index], table.LackNothing
+	case e.wish.Hashed:
+		backend, lack = e.route.PickFor(e.wish.Hash)
+	default:
+		backend, lack = e.route.Pick(rand.Uint64())
+	}
 	if backend == nil {
 		return nil, nil, lack
 	}
-	service := e.state.services[backend.Index]
-	if service.Endpoints() > 0 {
+	if service = e.state.services[backend.Index]; service.Endpoints() > 0 {
 		return backend, service, table.LackNothing
 	}
 	return e.readyService()

@@ -87,9 +87,6 @@ func (e *exchange) explain(err error) {
 	kind := upstream.KindOf(err)
 	if failure, ok := errors.AsType[*upstream.Error](err); ok {
 		e.answer.endpoint = failure.Endpoint
-		if failure.Unreachable() {
-			e.forgetPin()
-		}
 	}
 	e.handler.metrics.failed(e.state, e.route, kind)
 	if (kind == upstream.RequestBody && errors.Is(err, os.ErrDeadlineExceeded)) || e.clientStalled() {
@@ -123,7 +120,7 @@ func (e *exchange) explain(err error) {
 func (e *exchange) buildRequest(backend *table.Backend) {
 	e.request = upstream.Request{
 		Client:         e.client.shareOf,
-		Affinity:       e.facts.affinity,
+		Affinity:       e.wish,
 		Method:         e.r.Method,
 		Target:         e.targetFor(e.chosen),
 		Host:           e.hostFor(e.chosen),

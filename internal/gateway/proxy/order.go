@@ -32,8 +32,8 @@ func (h *Handler) stepsOf(s *state, r *table.Route) steps {
 		bound.admit = append(bound.admit, address{r.ClientAddresses}.admit)
 	}
 	if r.CORS != nil { // before limits and auth: a preflight has no credentials, and a page must be able to read a refusal
-		c := cors{r.CORS}
-		bound.admit, bound.filter = append(bound.admit, c.admit), append(bound.filter, c.filter)
+		shared := cors{r.CORS}
+		bound.admit, bound.filter = append(bound.admit, shared.admit), append(bound.filter, shared.filter)
 	}
 	limit := rateLimit{r.RateLimit, r.Name}
 	if r.RateLimit != nil && r.RateLimit.Per != table.PerKey { // before auth: it bounds guessing
@@ -48,8 +48,14 @@ func (h *Handler) stepsOf(s *state, r *table.Route) steps {
 	if r.MaxBodyBytes > 0 && r.Redirect == nil && r.Direct == nil { // only where a backend gets the body
 		bound.admit = append(bound.admit, bodyBound(r.MaxBodyBytes).admit)
 	}
+	c := cached{r.Cache, fieldsOf}
+	if r.Affinity != nil {
+		a := s.affinities.routes[r.Place]
+		bound.choose, bound.receive, bound.failed = a.choose, append(bound.receive, a.keep), append(bound.failed, a.failed)
+		bound.tell = append([]func(*exchange, http.Header){a.tell}, bound.tell...) // what guards sessions comes last
+		c.fields = a.withoutPins                                                   // two clients with other pins get the same
+	}
 	if r.Cache != nil { // after affinity: what is looked for is what is sent
-		c := cached{r.Cache}
 		bound.send, bound.receive = append(bound.send, c.lookUp), append(bound.receive, c.confirm, c.record)
 		bound.head, bound.body, bound.end = append(bound.head, c.head), append(bound.body, c.body), append(bound.end, c.end)
 	}
@@ -57,11 +63,11 @@ func (h *Handler) stepsOf(s *state, r *table.Route) steps {
 		bound.send = append(bound.send, mirror{r.Mirrors}.send)
 	}
 	if r.Cache != nil { // after the copies: they must not have its conditions
-		bound.send = append(bound.send, cached{r.Cache}.ask)
+		bound.send = append(bound.send, c.ask)
 	}
 	if r.Compression != nil { // after the cache: it keeps what the backend sends
-		c := compression{r.Compression}
-		bound.body, bound.end = append(bound.body, c.body), append(bound.end, c.end)
+		z := compression{r.Compression}
+		bound.body, bound.end = append(bound.body, z.body), append(bound.end, z.end)
 	}
 	return bound
 }

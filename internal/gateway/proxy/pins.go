@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"encoding/base64"
+	"errors"
 	"iter"
 	"net/http"
 	"slices"
@@ -101,27 +102,32 @@ func (p pins) without(gone pin) pins {
 	return slices.DeleteFunc(p, func(one pin) bool { return one == gone })
 }
 
+// knownPins are the pins that a client knows, and the one that counts.
+type knownPins struct {
+	pin   pin
+	all   pins
+	tells bool // the client is told pins
+}
+
 // findPin finds the pins of the request, and returns the backend of the first one that counts here. It is nil if none
 // does: without an endpoint, a pin counts only while its backend has a weight.
-func (e *exchange) findPin() *table.WeightedBackend {
-	all := &e.state.affinities
-	of := all.routes[e.route.Place]
+func (a *affinity) findPin(e *exchange, known *knownPins) *table.WeightedBackend {
 	var chosen *table.WeightedBackend
-	for text := range e.pinTexts(of.name) {
+	for text := range a.pinTexts(e.r.Header) {
 		for p := range readPins(text) {
-			if len(e.facts.pins) == maxPins || !all.pinned[p.backend] || e.facts.pins.has(p.backend) {
+			if len(known.all) == maxPins || !a.pinned[p.backend] || known.all.has(p.backend) {
 				continue
 			}
-			if at := slices.Index(of.backends, p.backend); at >= 0 {
+			if at := slices.Index(a.backends, p.backend); at >= 0 {
 				backend := &e.route.Backends[at]
 				if !e.counts(p, backend) {
 					continue
 				}
 				if chosen == nil {
-					chosen, e.facts.pin = backend, p
+					chosen, known.pin = backend, p
 				}
 			}
-			e.facts.pins = append(e.facts.pins, p)
+			known.all = append(known.all, p)
 		}
 	}
 	return chosen
@@ -133,26 +139,26 @@ func (e *exchange) counts(p pin, backend *table.WeightedBackend) bool {
 	return service.Has(p.place) || backend.Weight > 0 && service.Endpoints() > 0
 }
 
-// pinTexts returns the cookies, or the header lines, of a name that may have pins.
-func (e *exchange) pinTexts(name string) iter.Seq[string] {
+// pinTexts returns the cookies, or the header lines, that may have pins.
+func (a *affinity) pinTexts(header http.Header) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		left := maxPinTexts
 		more := func(text string) bool {
 			left--
 			return yield(text) && left > 0
 		}
-		if e.route.Affinity.By == table.AffinityByToken {
-			for _, value := range e.r.Header[name] {
+		if a.By == table.AffinityByToken {
+			for _, value := range header[a.name] {
 				if !more(value) {
 					return
 				}
 			}
 			return
 		}
-		for _, line := range e.r.Header["Cookie"] {
+		for _, line := range header["Cookie"] {
 			for pair := range strings.SplitSeq(line, ";") {
 				found, value, _ := strings.Cut(strings.Trim(pair, " \t"), "=")
-				if found == name && !more(value) {
+				if found == a.name && !more(value) {
 					return
 				}
 			}
@@ -160,46 +166,50 @@ func (e *exchange) pinTexts(name string) iter.Seq[string] {
 	}
 }
 
-// keepPin notes which endpoint has answered, if the client has to be told. One that is overloaded, starting or stopping is
+// keep notes which endpoint has answered, if the client has to be told. One that is overloaded, starting or stopping is
 // none to stay at.
-func (e *exchange) keepPin(response *upstream.Response) {
-	if !e.route.Affinity.Told() || response.Status >= http.StatusBadGateway {
-		return
+func (a *affinity) keep(e *exchange, response *upstream.Response) *upstream.Response {
+	if !a.Told() || response.Status >= http.StatusBadGateway {
+		return response
 	}
-	of := e.state.affinities.routes[e.route.Place]
-	now := pin{place: response.Place()}
+	known, now := slotOf[knownPins](e), pin{place: response.Place()}
 	for i := range e.route.Backends {
 		if &e.route.Backends[i] == e.chosen {
-			now.backend = of.backends[i]
+			now.backend = a.backends[i]
 		}
 	}
-	if now.place != (upstream.Place{}) && now != e.facts.pin {
-		e.facts.pins, e.facts.tells = e.facts.pins.with(now), true
+	if now.place != (upstream.Place{}) && now != known.pin {
+		known.all, known.tells = known.all.with(now), true
+	}
+	return response
+}
+
+// failed has the client forget its endpoint, if it cannot be reached.
+func (a *affinity) failed(e *exchange, err error) {
+	failure, ok := errors.AsType[*upstream.Error](err)
+	if known := slotOf[knownPins](e); ok && failure.Unreachable() && a.By == table.AffinityByCookie && known.pin != (pin{}) {
+		known.all, known.tells = known.all.without(known.pin), true
 	}
 }
 
-// forgetPin has the client forget its endpoint, because it cannot be reached.
-func (e *exchange) forgetPin() {
-	if e.route.Affinity != nil && e.route.Affinity.By == table.AffinityByCookie && e.facts.pin != (pin{}) {
-		e.facts.pins, e.facts.tells = e.facts.pins.without(e.facts.pin), true
-	}
-}
-
-// tellPin tells the client its endpoint. Others must not be told the same by a shared cache, which may keep the rest of the
+// tell tells the client its endpoint. Others must not be told the same by a shared cache, which may keep the rest of the
 // response (RFC 9111, 5.2.2.7).
-func (e *exchange) tellPin(header http.Header) {
-	name := e.state.affinities.routes[e.route.Place].name
-	if e.route.Affinity.By == table.AffinityByToken {
-		header[name] = []string{e.facts.pins.String()}
-		header["Cache-Control"] = append(header["Cache-Control"], `private="`+name+`"`)
+func (a *affinity) tell(e *exchange, header http.Header) {
+	known := slotOf[knownPins](e)
+	switch {
+	case !known.tells:
+		return
+	case a.By == table.AffinityByToken:
+		header[a.name] = []string{known.all.String()}
+		header["Cache-Control"] = append(header["Cache-Control"], `private="`+a.name+`"`)
 		return
 	}
-	cookie := name + "=" + e.facts.pins.String()
-	switch lifetime := e.route.Affinity.Lifetime; {
-	case len(e.facts.pins) == 0:
+	cookie := a.name + "=" + known.all.String()
+	switch {
+	case len(known.all) == 0:
 		cookie += "; Max-Age=0"
-	case lifetime > 0:
-		cookie += "; Max-Age=" + strconv.FormatInt(int64(lifetime/time.Second), 10)
+	case a.Lifetime > 0:
+		cookie += "; Max-Age=" + strconv.FormatInt(int64(a.Lifetime/time.Second), 10)
 	}
 	cookie += "; Path=/; HttpOnly; SameSite=Lax"
 	if e.scheme() == "https" {
@@ -211,13 +221,14 @@ func (e *exchange) tellPin(header http.Header) {
 
 // withoutPins returns fields of a request without cookies that are pins the client was told. All endpoints of a backend answer alike
 // what they let caches keep, and clients without a pin get any of them. A cookie that only looks like pins stays: backends may read it.
-func (e *exchange) withoutPins(fields []upstream.Field) []upstream.Field {
-	if len(e.facts.pins) == 0 || e.route.Affinity == nil || e.route.Affinity.By != table.AffinityByCookie {
-		return fields
+func (a *affinity) withoutPins(e *exchange) []upstream.Field {
+	known := slotOf[knownPins](e)
+	if len(known.all) == 0 || a.By != table.AffinityByCookie {
+		return e.request.Fields
 	}
-	told := e.state.affinities.routes[e.route.Place].name + "=" + e.facts.pins.String()
-	out := make([]upstream.Field, 0, len(fields))
-	for _, field := range fields {
+	told := a.name + "=" + known.all.String()
+	out := make([]upstream.Field, 0, len(e.request.Fields))
+	for _, field := range e.request.Fields {
 		if strings.EqualFold(field.Name, "Cookie") {
 			pairs := slices.DeleteFunc(strings.Split(field.Value, ";"), func(pair string) bool { return strings.Trim(pair, " \t") == told })
 			if field.Value = strings.Trim(strings.Join(pairs, ";"), " \t"); field.Value == "" {

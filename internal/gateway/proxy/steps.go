@@ -3,6 +3,7 @@ package proxy
 import (
 	"net/http"
 
+	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
@@ -11,6 +12,8 @@ import (
 type steps struct {
 	// admit lets a request in. false: it has answered.
 	admit []func(e *exchange) bool
+	// choose wishes for a backend, or for an endpoint. Nil, or neither of them: the load decides.
+	choose func(e *exchange) (backend *table.WeightedBackend, endpoint upstream.Affinity)
 	// send comes before the request is sent, which is built. With a response, the backend is not asked. done: there is an answer.
 	send []func(e *exchange) (response *upstream.Response, done bool)
 	// receive gets what the backend answers, and returns the response that goes on. Nil: the backend has to be asked again.

@@ -45,13 +45,10 @@ func (e *exchange) tunnel(response *upstream.Response) {
 	e.beginAnswer()
 	header := e.w.Header()
 	setFields(header, response.Fields)
-	for _, tell := range slices.Backward(e.steps.tell) {
-		tell(e, header)
-	}
 	header["Connection"] = []string{"Upgrade"}
 	header["Upgrade"] = []string{response.Upgrade}
-	if e.facts.tells {
-		e.tellPin(header)
+	for _, tell := range slices.Backward(e.steps.tell) { // other heads have cookies in the other order
+		tell(e, header)
 	}
 	e.answer.status = response.Status
 	client, buffered, err := http.NewResponseController(e.w).Hijack()
