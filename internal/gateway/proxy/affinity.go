@@ -131,7 +131,7 @@ func (a *affinity) clientHash(e *exchange) (hash uint64, known bool) {
 		address := e.client.shareOf.As16()
 		return rendezvous.Hash(string(address[:])), true
 	}
-	values := e.r.Header[a.Affinity.Name]
+	values := e.r.Header[a.name]
 	switch len(values) {
 	case 0:
 		return 0, false

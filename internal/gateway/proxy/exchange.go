@@ -219,7 +219,7 @@ func (e *exchange) findRoute() bool {
 	if !e.state.Table.ReadAlike(&e.lookup, path, route) {
 		return e.refuse(http.StatusBadRequest, "path")
 	}
-	e.route, e.steps = route, &e.state.steps[route.Place]
+	e.route, e.steps = route, e.state.steps[route.Place]
 	if route.Unavailable != nil {
 		return e.refuse(http.StatusInternalServerError, failureRoute)
 	}

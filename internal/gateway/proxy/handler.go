@@ -150,7 +150,7 @@ type state struct {
 	logins     map[*table.OIDC]*login
 	metrics    []*routeMetrics // by Route.Place
 	affinities affinities
-	steps      []steps // by Route.Place
+	steps      []*steps // by Route.Place
 }
 
 // New returns a Handler without a table. It answers 503 until it has one.

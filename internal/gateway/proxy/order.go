@@ -19,9 +19,13 @@ func everywhere() steps {
 
 // bindSteps makes the steps of all routes. All else that belongs to the state is there.
 func (h *Handler) bindSteps(s *state) {
-	s.steps = make([]steps, len(s.Table.Routes))
+	s.steps = make([]*steps, len(s.Table.Routes))
 	for _, route := range s.Table.Routes {
-		s.steps[route.Place] = h.stepsOf(s, route)
+		s.steps[route.Place] = &h.everywhere
+		if bound := h.stepsOf(s, route); bound.count() > h.everywhere.count() {
+			own := bound // the others need no memory
+			s.steps[route.Place] = &own
+		}
 	}
 }
 
