@@ -4,6 +4,8 @@
 //
 //	handler.go                Handler: serves requests by the table
 //	exchange.go               one request: finding its route, refusing it, answering it
+//	steps.go                  what features do on one route, and what they note about one request
+//	order.go                  the order of features, and what holds on every route
 //	host.go                   the host of a request
 //	target.go                 the target of a request: path and query
 //	client.go                 the client's address, and the fields that tell it
@@ -19,6 +21,7 @@
 //	external_grpc.go          asking a Service about a request over gRPC
 //	judged.go                 reading a whole body before a Service judges it
 //	kept.go                   room for bytes that are kept whole
+//	address.go                which addresses of clients are let in
 //	cors.go                   answers to pages of other origins
 //	limit.go                  rate limits
 //	affinity.go               which endpoint a client's requests go to

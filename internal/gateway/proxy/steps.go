@@ -33,7 +33,8 @@ type steps struct {
 
 // count returns how many there are. Routes that ask for nothing have in common what holds everywhere.
 func (s *steps) count() int {
-	return len(s.admit) + len(s.send) + len(s.receive) + len(s.failed) + len(s.filter) + len(s.head) + len(s.tell) + len(s.hint) + len(s.body) + len(s.end)
+	return len(s.admit) + len(s.send) + len(s.receive) + len(s.failed) + len(s.filter) +
+		len(s.head) + len(s.tell) + len(s.hint) + len(s.body) + len(s.end)
 }
 
 // bodyWriter is a part of the way of a response's body to the client. Close ends a body that is whole. One that was cut has no end.
