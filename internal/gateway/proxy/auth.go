@@ -3,6 +3,7 @@ package proxy
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,7 +17,7 @@ type auth struct{ *table.Auth }
 // admit identifies the client. If it cannot, it answers the request and returns
 // false.
 func (a auth) admit(e *exchange) bool {
-	e.facts.proven, e.facts.hide, e.facts.judged = true, a.Hidden, a.Judged
+	e.facts.proven, e.facts.hide, e.facts.judged = true, slices.Clip(a.Hidden), a.Judged
 	switch {
 	case a.APIKey != nil:
 		return e.checkAPIKey(a.APIKey)

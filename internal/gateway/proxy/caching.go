@@ -59,8 +59,8 @@ func (k cached) lookUp(e *exchange) (response *upstream.Response, done bool) {
 // end ends what lookUp has begun.
 func (cached) end(e *exchange, _ bool) {
 	c := slotOf[caching](e)
+	defer c.lookup.Close()
 	c.recording.Drop()
-	c.lookup.Close()
 }
 
 // fieldsOf returns the fields of a request that no affinity has added to.

@@ -148,13 +148,18 @@ func (e *exchange) serve() {
 // follow does what the route says.
 func (e *exchange) follow() {
 	returned := false
-	defer func() {
-		for _, end := range e.steps.end {
-			end(e, returned)
-		}
-	}()
+	defer func() { finish(e, e.steps.end, returned) }()
 	e.answerAdmitted()
 	returned = true
+}
+
+// finish runs end steps. A panic in one keeps no other from running: each gives something back.
+func finish(e *exchange, ends []func(*exchange, bool), returned bool) {
+	if len(ends) == 0 {
+		return
+	}
+	defer finish(e, ends[1:], returned)
+	ends[0](e, returned)
 }
 
 func (e *exchange) answerAdmitted() {

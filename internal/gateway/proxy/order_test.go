@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
@@ -245,4 +247,28 @@ func TestEveryChangeIsSeenByTheCache(t *testing.T) {
 	c.send(c.request(http.MethodPost, "/"))
 	c.get("/")
 	want(t, "asked after a change", c.asked.Load(), int64(3))
+}
+
+// Each end step gives something back: a place, or room in memory. One that fails must not keep what the others hold.
+func TestAnEndStepThatPanicsKeepsNoOtherFromRunning(t *testing.T) {
+	var ran []string
+	note := func(name string, panics bool) func(*exchange, bool) {
+		return func(_ *exchange, returned bool) {
+			ran = append(ran, fmt.Sprint(name, " ", returned))
+			if panics {
+				panic(name)
+			}
+		}
+	}
+	func() {
+		defer func() {
+			if got := recover(); got != "second" {
+				t.Errorf("it panics with %v, want what the second has said", got)
+			}
+		}()
+		finish(new(exchange), []func(*exchange, bool){note("first", false), note("second", true), note("third", false)}, true)
+	}()
+	if diff := cmp.Diff([]string{"first true", "second true", "third true"}, ran); diff != "" {
+		t.Errorf("what ran (-want +got):\n%s", diff)
+	}
 }
