@@ -6,6 +6,7 @@
 # What has changed is what is not committed, or else the last commit. BASE names another commit to compare with.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset FULL # what has changed is looked at, and nothing else
 failed=()
 
 # step NAME COMMAND... runs one step, says how long it took, and remembers whether it failed.
@@ -21,29 +22,44 @@ if [[ -z ${BASE:-} ]]; then
   if [[ -z $(git status --porcelain) ]]; then BASE=HEAD~1; fi
 fi
 export BASE
-mapfile -t files < <({ git diff --name-only --no-renames "$BASE"; git ls-files --others --exclude-standard; } | sort -u |
-  while IFS= read -r file; do if [[ -f $file ]]; then echo "$file"; fi; done)
-mapfile -t packages < <(bin/affected -changed)
-mapfile -t tested < <(bin/affected -changed -tests)
-go_files=()
+
+# lines_of NAME COMMAND... reads the lines that a command prints into an array, and ends the script when the command fails.
+lines_of() {
+  local -n into=$1
+  local text
+  text=$("${@:2}")
+  into=()
+  if [[ -n $text ]]; then mapfile -t into <<<"$text"; fi
+}
+
+# differ prints the files that differ, deleted and untracked ones too.
+differ() {
+  git diff --name-only --no-renames "$BASE"
+  git ls-files --others --exclude-standard
+}
+
+files=() packages=() tested=() go_files=()
+lines_of files differ
+lines_of packages bin/affected -changed
+lines_of tested bin/affected -changed -tests
 for file in ${files[@]+"${files[@]}"}; do
-  if [[ $file == *.go && $file != *zz_generated* && $file != pkg/client/* ]]; then go_files+=("$file"); fi
+  if [[ -f $file && $file == *.go && $file != *zz_generated* && $file != pkg/client/* ]]; then go_files+=("$file"); fi
 done
 echo "check: ${#files[@]} files and ${#packages[@]} packages of the main module differ from $BASE"
 
 # changed reports whether a file has changed whose name the expression matches.
-changed() { printf '%s\n' ${files[@]+"${files[@]}"} | grep -qE "$1"; }
+changed() { printf '%s\n' ${files[@]+"${files[@]}"} | grep -E "$1" >/dev/null; }
 
 # is_generated_of_it reports whether something is generated of what has changed: of the API, of config, of markers, of metrics and
 # of what is healthy.
 is_generated_of_it() {
-  changed '^(api|config|charts|internal/health|internal/monitor/web)/|^VERSION$|^hack/(generate\.sh|chart/|healthdoc/|metricsdoc/|people/)|metric' ||
+  changed '^(api|config|charts|internal/health|internal/monitor/web)/|^VERSION$|^hack/(generate\.sh|chart/|healthdoc/|metricsdoc/|people/)|metric|/kind\.go$' ||
     git diff "$BASE" -- '*.go' | grep -E '^[+-].*//( \+kubebuilder:|go:generate )' >/dev/null
 }
 
 format() {
   local wrong
-  wrong=$("$(hack/tool.sh gofumpt)" -l "${go_files[@]}")
+  wrong=$("$(hack/tool.sh gofumpt)" -l "${go_files[@]}") || return 1
   if [[ -n $wrong ]]; then
     echo "check: make fmt formats $wrong" >&2
     return 1
@@ -54,7 +70,7 @@ format() {
 generate() {
   local before
   before=$(git diff HEAD | sha256sum)
-  make generate
+  make generate || return 1
   if [[ $(git diff HEAD | sha256sum) != "$before" ]]; then
     echo 'check: make generate has changed files; look at them' >&2
     return 1

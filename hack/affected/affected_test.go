@@ -58,14 +58,14 @@ all tool
 
 func text(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
 
-func smallRepository(t *testing.T) (*code, *table) {
+func smallRepository(t *testing.T, changed []string) (*code, *table) {
 	t.Helper()
 	var names []string
 	for name := range small {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	c, err := readCode(small, names)
+	c, err := readCode(small, names, changed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,6 +97,7 @@ func TestWhatAChangeAffects(t *testing.T) {
 		"a file that a helper of tests reads":    {[]string{"config/crd/a.yaml"}, "go\tPACKAGES=./alone\tMODULES=\nheavy\n"},
 		"a file that a suite uses":               {[]string{"config/else"}, "heavy\n"},
 		"a page that is read by its begin":       {[]string{"docs/page_a.md"}, "go\tPACKAGES=./reader ./tagged\tMODULES=\n"},
+		"a deleted file that is read by name":    {[]string{"config/crd/gone.yaml", "docs/page_gone.md"}, "go\tPACKAGES=./alone ./reader ./tagged\tMODULES=\nheavy\n"},
 		"a program that a test builds":           {[]string{"cmd/program/main.go"}, "go\tPACKAGES=./builds\tMODULES=\nheavy\n"},
 		"a test with the tag of a suite":         {[]string{"tagged/tagged_test.go"}, "heavy\n"},
 		"a test beside those of a suite":         {[]string{"tagged/other_test.go"}, "go\tPACKAGES=./tagged\tMODULES=\nheavy\n"},
@@ -110,7 +111,7 @@ func TestWhatAChangeAffects(t *testing.T) {
 		"a folder that nobody knows, and a page": {[]string{"docs/else.md", "new/x.yaml"}, everything},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, rows := smallRepository(t)
+			c, rows := smallRepository(t, tc.changed)
 			got := choose(c, rows, tc.changed, false, none).String()
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
@@ -248,6 +249,32 @@ func TestPartsAreAllThatThereIs(t *testing.T) {
 	}
 }
 
+// The faults of a kind are played with some controllers, so a change of each of them plays the faults.
+func TestAPartHasTheControllersOfItsKind(t *testing.T) {
+	c, rows := repository(t)
+	for _, s := range rows.suites {
+		for _, p := range s.parts {
+			raw, err := fs.ReadFile(c.files, "test/fault/testdata/"+p.value+"/kind.yaml")
+			if p.variable != "KIND" {
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			named := regexp.MustCompile(`(?m)^controllers: \[(.+)\]$`).FindSubmatch(raw)
+			if named == nil {
+				t.Fatalf("the kind.yaml of %s names no controllers", p.value)
+			}
+			for controller := range strings.SplitSeq(string(named[1]), ", ") {
+				room := "internal/controller/" + controller
+				if c.exists(room) && !slices.Contains(p.folders, room) {
+					t.Errorf("%s=%s of %s lacks %s", p.variable, p.value, s.name, room)
+				}
+			}
+		}
+	}
+}
+
 func (c *code) hasTag(tag string) bool {
 	for _, f := range c.folders {
 		if slices.ContainsFunc(f.tests, func(test testFile) bool { return test.asksFor(tag) }) {
@@ -277,5 +304,5 @@ func repository(t *testing.T) (*code, *table) {
 // wholeRepository reads it once, which takes longest.
 var wholeRepository = sync.OnceValues(func() (*code, error) {
 	const root = "../.."
-	return readCode(os.DirFS(root), lines(git("-C", root, "ls-files", "--cached", "--others", "--exclude-standard")))
+	return readCode(os.DirFS(root), lines(git("-C", root, "ls-files", "--cached", "--others", "--exclude-standard")), nil)
 })

@@ -17,7 +17,8 @@ type code struct {
 	files   fs.FS
 	module  string // the path of the main module; those below are named after their folders
 	folders map[string]*folder
-	modules []string // the folders of the modules below the main one
+	modules []string        // the folders of the modules below the main one
+	changed map[string]bool // files that have changed, and the folders above them; they may be deleted
 }
 
 // folder is one that has Go files.
@@ -38,20 +39,27 @@ type testFile struct {
 
 // builtWith reports whether a file is built with some tags, on Linux.
 func (f testFile) builtWith(tags ...string) bool {
-	always := []string{"linux", "unix", "amd64", "cgo", "testing"}
+	always := []string{"linux", "unix", "amd64", "cgo", "race", "testing"}
 	return f.when == nil || f.when.Eval(func(tag string) bool { return slices.Contains(tags, tag) || slices.Contains(always, tag) })
 }
 
 // asksFor reports whether a file is built with a tag, and not without it.
 func (f testFile) asksFor(tag string) bool { return f.builtWith(tag) && !f.builtWith() }
 
-func readCode(files fs.FS, names []string) (*code, error) {
+// readCode reads the Go files among names. changed are the files that differ from the base: who reads one that is deleted
+// reads it all the same.
+func readCode(files fs.FS, names, changed []string) (*code, error) {
 	raw, err := fs.ReadFile(files, "go.mod")
 	if err != nil {
 		return nil, err
 	}
 	line, _, _ := strings.Cut(string(raw), "\n")
-	c := &code{files: files, module: strings.TrimPrefix(line, "module "), folders: map[string]*folder{}}
+	c := &code{files: files, module: strings.TrimPrefix(line, "module "), folders: map[string]*folder{}, changed: map[string]bool{}}
+	for _, name := range changed {
+		for ; name != "."; name = path.Dir(name) {
+			c.changed[name] = true
+		}
+	}
 	for _, name := range names {
 		if path.Base(name) == "go.mod" && name != "go.mod" {
 			c.modules = append(c.modules, path.Dir(name))
@@ -193,15 +201,30 @@ func (c *code) named(name, dir string) []string {
 	}
 	const shortest = 4 // of a begin; shorter ones are texts that only look like one
 	folder, begin := path.Split(name)
-	if found, err := fs.Glob(c.files, name+"*"); err == nil && len(found) > 0 && folder != "" && len(begin) >= shortest {
+	if folder != "" && len(begin) >= shortest && c.begins(name) {
 		return []string{path.Clean(folder)}
 	}
 	return nil
 }
 
+// begins reports whether the name of a file or folder begins so.
+func (c *code) begins(begin string) bool {
+	found, err := fs.Glob(c.files, begin+"*")
+	if err == nil && len(found) > 0 {
+		return true
+	}
+	for name := range c.changed {
+		if strings.HasPrefix(name, begin) {
+			return true
+		}
+	}
+	return false
+}
+
+// exists reports whether there is a file or folder of this name, or was one.
 func (c *code) exists(name string) bool {
 	_, err := fs.Stat(c.files, name)
-	return fs.ValidPath(name) && err == nil
+	return fs.ValidPath(name) && (err == nil || c.changed[name])
 }
 
 // below reports whether a file or folder is in a folder, or is it.

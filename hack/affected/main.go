@@ -40,10 +40,6 @@ func run(direct, tested bool, out, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	c, err := readCode(os.DirFS(root), lines(git("-C", root, "ls-files", "--cached", "--others", "--exclude-standard")))
-	if err != nil {
-		return err
-	}
 	base, why := findBase(root)
 	var changed []string
 	if base != "" {
@@ -51,6 +47,10 @@ func run(direct, tested bool, out, log io.Writer) error {
 			return err
 		}
 		why = fmt.Sprintf("%d files differ from %.12s, %s", len(changed), base, why)
+	}
+	c, err := readCode(os.DirFS(root), lines(git("-C", root, "ls-files", "--cached", "--others", "--exclude-standard")), changed)
+	if err != nil {
+		return err
 	}
 	if direct {
 		for _, folder := range c.touched(changed, tested) {
@@ -97,7 +97,8 @@ func findBase(root string) (base, what string) {
 			return base, "the commit in .ci/proven"
 		}
 	}
-	if tag, err := git("describe", "--tags", "--abbrev=0"); err == nil {
+	// What has a tag is compared with the tag before.
+	if tag, err := git("describe", "--tags", "--abbrev=0", "--match", "v*", "HEAD^"); err == nil {
 		return tag, "the last tag"
 	}
 	return "", "no commit is known to be proven"
@@ -118,22 +119,15 @@ func changedSince(root, base string) ([]string, error) {
 	return slices.Compact(changed), nil
 }
 
-// drawn returns which share to run. Without DRAW and SEED it is the number of commits that decides: five commits one after
-// the other have all shares.
+// drawn returns which share to run: DRAW, or what follows from SEED, which is the hash of the committed tree unless somebody
+// repeats a run.
 func drawn(draw, seed string) (int, error) {
-	if draw == "" && seed != "" {
+	if draw == "" {
 		n, err := strconv.ParseUint(seed, 16, 64)
 		if err != nil {
 			n = uint64(hash(seed))
 		}
 		return int(n % shares), nil
-	}
-	if draw == "" {
-		count, err := git("rev-list", "--count", "HEAD")
-		if err != nil {
-			return 0, nil
-		}
-		draw = count
 	}
 	n, err := strconv.ParseUint(draw, 10, 64)
 	if err != nil {

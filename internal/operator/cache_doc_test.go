@@ -45,7 +45,7 @@ func TestTheCacheBudgetIsDocumented(t *testing.T) {
 		kindsOf(cached, budget)
 	}
 	kindsOf(cached, backup.NamedBudget(nil).ByObject)
-	_, text, _ := strings.Cut(readFile(t, "docs", "architecture.md"), "## The cache budget")
+	_, text, _ := strings.Cut(readFile(t, "../../docs/architecture.md"), "## The cache budget")
 	text, _, _ = strings.Cut(text, "In addition,")
 	stated := map[string]int{}
 	for line := range strings.SplitSeq(text, "\n") {

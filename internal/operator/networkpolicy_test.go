@@ -2,7 +2,6 @@ package operator
 
 import (
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -19,9 +18,9 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
 )
 
-func readFile(t *testing.T, path ...string) string {
+func readFile(t *testing.T, path string) string {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join(append([]string{"..", ".."}, path...)...))
+	raw, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,18 +38,18 @@ func selects(t *testing.T, selector *metav1.LabelSelector, set map[string]string
 
 // Users copy the policy. One that keeps the operator or the clients out is worse than none.
 func TestTheNetworkPolicyOfSecurityLetsInWhoIsNeeded(t *testing.T) {
-	_, text, _ := strings.Cut(readFile(t, "SECURITY.md"), "```yaml\n")
+	_, text, _ := strings.Cut(readFile(t, "../../SECURITY.md"), "```yaml\n")
 	text, _, _ = strings.Cut(text, "```\n")
 	policy := &networkingv1.NetworkPolicy{}
 	if err := yaml.UnmarshalStrict([]byte(text), policy); err != nil {
 		t.Fatal(err)
 	}
 	operator := &appsv1.Deployment{}
-	if err := yaml.UnmarshalStrict([]byte(readFile(t, "config", "manager", "deployment.yaml")), operator); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(readFile(t, "../../config/manager/deployment.yaml")), operator); err != nil {
 		t.Fatal(err)
 	}
 	namespace := &corev1.Namespace{}
-	if err := yaml.UnmarshalStrict([]byte(readFile(t, "config", "manager", "namespace.yaml")), namespace); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(readFile(t, "../../config/manager/namespace.yaml")), namespace); err != nil {
 		t.Fatal(err)
 	}
 	gateway := &slipwayv1alpha1.APIGateway{ObjectMeta: metav1.ObjectMeta{Name: "edge", Namespace: "team"}}

@@ -18,9 +18,9 @@ import (
 // shippedRoles are the rights in the cluster, and those to the key.
 func shippedRoles(t *testing.T) (rbacv1.ClusterRole, rbacv1.Role) {
 	t.Helper()
-	ofKey, _, _ := strings.Cut(readFile(t, "config", "rbac", "contentkey.yaml"), "\n---\n")
+	ofKey, _, _ := strings.Cut(readFile(t, "../../config/rbac/contentkey.yaml"), "\n---\n")
 	cluster, own := rbacv1.ClusterRole{}, rbacv1.Role{}
-	err := errors.Join(yaml.UnmarshalStrict([]byte(readFile(t, "config", "rbac", "role.yaml")), &cluster), yaml.UnmarshalStrict([]byte(ofKey), &own))
+	err := errors.Join(yaml.UnmarshalStrict([]byte(readFile(t, "../../config/rbac/role.yaml")), &cluster), yaml.UnmarshalStrict([]byte(ofKey), &own))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestTheRoleLetsTheOperatorEscalateOneClusterRole(t *testing.T) {
 			t.Errorf("the operator may %v ClusterRoleBindings %v", rule.Verbs, rule.ResourceNames)
 		}
 	}
-	manifest := readFile(t, "config", "monitor", "kinds.yaml")
+	manifest := readFile(t, "../../config/monitor/kinds.yaml")
 	if !strings.Contains(manifest, "kind: ValidatingAdmissionPolicyBinding") || !strings.Contains(manifest, "validationActions: [Deny]") {
 		t.Error("no policy bounds the ClusterRole")
 	}
@@ -104,7 +104,7 @@ func TestTheRoleLetsTheOperatorEscalateOneClusterRole(t *testing.T) {
 // Whoever binds a role must have its rights himself. The operator has those of the pods of Gateways, and the role has no others.
 func TestTheOperatorHasTheRightsThatItGivesToGateways(t *testing.T) {
 	role, _ := shippedRoles(t)
-	text, binding, _ := strings.Cut(readFile(t, "config", "rbac", "gateway.yaml"), "\n---\n")
+	text, binding, _ := strings.Cut(readFile(t, "../../config/rbac/gateway.yaml"), "\n---\n")
 	pods, bound := rbacv1.ClusterRole{}, rbacv1.ClusterRoleBinding{}
 	if err := errors.Join(yaml.UnmarshalStrict([]byte(text), &pods), yaml.UnmarshalStrict([]byte(binding), &bound)); err != nil {
 		t.Fatal(err)

@@ -68,7 +68,7 @@ func given(rules []rbacv1.PolicyRule) []string {
 // documented reads the rights in docs/architecture.md, by the name of the role. Tables with three columns are of slipway-operator.
 func documented(t *testing.T) map[string][]string {
 	t.Helper()
-	_, text, _ := strings.Cut(readFile(t, "docs", "architecture.md"), "**The rights.**")
+	_, text, _ := strings.Cut(readFile(t, "../../docs/architecture.md"), "**The rights.**")
 	text, _, _ = strings.Cut(text, "The monitor also has")
 	roles := map[string][]string{}
 	for line := range strings.SplitSeq(text, "\n") {
@@ -93,7 +93,7 @@ func documented(t *testing.T) map[string][]string {
 func shippedRights(t *testing.T) map[string][]string {
 	t.Helper()
 	roles := map[string][]string{}
-	for document := range strings.SplitSeq(readFile(t, "dist", "install.yaml"), "\n---\n") {
+	for document := range strings.SplitSeq(readFile(t, "../../dist/install.yaml"), "\n---\n") {
 		role := rbacv1.ClusterRole{}
 		if !strings.Contains(document, "kind: ClusterRole\n") && !strings.Contains(document, "kind: Role\n") {
 			continue
@@ -107,7 +107,7 @@ func shippedRights(t *testing.T) map[string][]string {
 		}
 	}
 	component := struct{ Patches []struct{ Patch string } }{}
-	if err := yaml.Unmarshal([]byte(readFile(t, "config", "backup-hooks", "kustomization.yaml")), &component); err != nil {
+	if err := yaml.Unmarshal([]byte(readFile(t, "../../config/backup-hooks/kustomization.yaml")), &component); err != nil {
 		t.Fatal(err)
 	}
 	steps := []struct{ Value []rbacv1.PolicyRule }{}
