@@ -78,6 +78,11 @@ func (r *References) Check(ctx context.Context, namespace string, list []Referen
 	return nil
 }
 
+// CheckLive is Check without the cache, which may not show yet what was just made. It is asked before what is not taken back.
+func (r *References) CheckLive(ctx context.Context, namespace string, list []Reference) error {
+	return NewReferences(r.live, r.live).Check(ctx, namespace, list)
+}
+
 // Missing is about all that are missing or lack a key, in the order of the list.
 func (r *References) Missing(ctx context.Context, namespace string, list []Reference) ([]*outcome.Error, error) {
 	var all []*outcome.Error

@@ -101,6 +101,33 @@ func TestOfSeveralMissingSecretsTheFirstIsNamed(t *testing.T) {
 	}
 }
 
+// everything is a reader of a cluster in which there is what is asked for.
+type everything struct{ client.Reader }
+
+func (everything) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return nil
+}
+
+// A Secret that was just made is not in the cache yet. What is not taken back is decided by what the API server says.
+func TestWhatIsDecidedForGoodIsAskedLive(t *testing.T) {
+	list := []transfer.Reference{{Name: "a", Field: "spec.a"}}
+	for name, tc := range map[string]struct {
+		cached, live client.Reader
+		found        bool
+	}{
+		"the cache is late":                   {nothing{}, everything{}, true},
+		"it is gone, and the cache has it":    {everything{}, nothing{}, false},
+		"there is none, and all say the same": {nothing{}, nothing{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := transfer.NewReferences(tc.cached, tc.live).CheckLive(t.Context(), "team", list)
+			if (err == nil) != tc.found {
+				t.Errorf("CheckLive = %v", err)
+			}
+		})
+	}
+}
+
 func TestATimeHasWholeSeconds(t *testing.T) {
 	if got := transfer.At(start.Add(999 * time.Millisecond)); !got.Time.Equal(start) {
 		t.Errorf("got %s", got)

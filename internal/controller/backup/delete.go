@@ -239,10 +239,14 @@ func (r *Reconciler) stopRuns(ctx context.Context, s *scope, runs []slipwayv1alp
 // which repository is that of the Backup, an older one is protected, and without its Secrets it is not looked for.
 func (r *Reconciler) makeDelete(ctx context.Context, s *scope, attempt int) (ending, error) {
 	known := s.knownRepositoryID()
-	if err := r.references.Check(ctx, s.backup.Namespace, s.drillSecrets()); err != nil {
-		if worst := outcome.Worst(err); known == "" && worst != nil && worst.Reason == slipwayv1alpha1.ReasonSecretNotFound {
+	err := r.references.Check(ctx, s.backup.Namespace, s.drillSecrets())
+	if known == "" && lacksSecret(err) {
+		// What is left is never looked at again, and a stale cache may not show a Secret that was just made.
+		if err = r.references.CheckLive(ctx, s.backup.Namespace, s.drillSecrets()); lacksSecret(err) {
 			return left, nil
 		}
+	}
+	if err != nil {
 		return undecided, err
 	}
 	inputs := desired.Inputs{
@@ -257,6 +261,12 @@ func (r *Reconciler) makeDelete(ctx context.Context, s *scope, attempt int) (end
 		return undecided, err
 	}
 	return undecided, r.kit.Applier.Delete(ctx, s.backup, before)
+}
+
+// lacksSecret reports whether an error is about a Secret that there is not.
+func lacksSecret(err error) bool {
+	worst := outcome.Worst(err)
+	return worst != nil && worst.Reason == slipwayv1alpha1.ReasonSecretNotFound
 }
 
 // lastDelete is the Job of the last attempt to delete the repository, and which one it is from 1. It is nil where there is none.
