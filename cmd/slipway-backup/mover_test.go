@@ -20,7 +20,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/backup/mover"
 )
 
-// kinds are the kinds of errors that package repository declares.
+// kinds are the kinds of errors that package engine declares.
 func kinds(t *testing.T) []string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "../../internal/backup/engine/errors.go", nil, 0)

@@ -3,15 +3,13 @@
 package main
 
 import (
-	"bytes"
 	_ "embed"
-	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"text/template"
 
+	"github.com/slipway-dev/slipway/hack/generated"
 	"github.com/slipway-dev/slipway/internal/health"
 )
 
@@ -20,29 +18,7 @@ import (
 //go:embed health.md.tmpl
 var page string
 
-func main() {
-	output := flag.String("output", "", "file to write (required)")
-	flag.Parse()
-	if err := run(*output); err != nil {
-		fmt.Fprintln(os.Stderr, "healthdoc:", err)
-		os.Exit(1)
-	}
-}
-
-// run writes the page, unless the file holds it already.
-func run(output string) error {
-	if output == "" {
-		return fmt.Errorf("-output is required")
-	}
-	content, err := render()
-	if err != nil {
-		return err
-	}
-	if old, err := os.ReadFile(output); err == nil && bytes.Equal(old, content) {
-		return nil
-	}
-	return os.WriteFile(output, content, 0o644)
-}
+func main() { generated.Main("healthdoc", render) }
 
 // tables are what the page shows.
 type tables struct {
@@ -59,23 +35,11 @@ type tables struct {
 }
 
 func render() ([]byte, error) {
-	tmpl, err := template.New("health.md").
-		Option("missingkey=error").
-		Funcs(template.FuncMap{"names": names, "decides": decides}).
-		Parse(page)
-	if err != nil {
-		return nil, fmt.Errorf("read the page: %w", err)
-	}
-	var out bytes.Buffer
-	err = tmpl.Execute(&out, tables{
+	return generated.Fill(page, template.FuncMap{"names": names, "decides": decides}, tables{
 		Classes: health.Polarity(), Phases: health.Phases(), Profiles: health.Shipped().List(),
 		ErrorWords: health.ErrorWords(), BusyWords: health.BusyWords(), DoneWords: health.DoneWords(), RestWords: health.RestWords(),
 		WholeWords: health.WholeWords(), Ends: health.EndsOfWords(), OtherTimes: health.OtherTimes(), Suspend: health.SuspendFields(),
 	})
-	if err != nil {
-		return nil, fmt.Errorf("fill in the page: %w", err)
-	}
-	return out.Bytes(), nil
 }
 
 // names writes words as code.

@@ -2,15 +2,12 @@
 package main
 
 import (
-	"bytes"
 	_ "embed"
-	"flag"
-	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"text/template"
 
+	"github.com/slipway-dev/slipway/hack/generated"
 	"github.com/slipway-dev/slipway/internal/kit"
 	"github.com/slipway-dev/slipway/internal/operator"
 )
@@ -21,27 +18,7 @@ import (
 var manifest string
 
 func main() {
-	output := flag.String("output", "", "file to write (required)")
-	flag.Parse()
-	if err := run(*output); err != nil {
-		fmt.Fprintln(os.Stderr, "people:", err)
-		os.Exit(1)
-	}
-}
-
-// run writes the roles, unless the file holds them already.
-func run(output string) error {
-	if output == "" {
-		return fmt.Errorf("-output is required")
-	}
-	content, err := render(operator.Kinds())
-	if err != nil {
-		return err
-	}
-	if old, err := os.ReadFile(output); err == nil && bytes.Equal(old, content) {
-		return nil
-	}
-	return os.WriteFile(output, content, 0o644)
+	generated.Main("people", func() ([]byte, error) { return render(operator.Kinds()) })
 }
 
 // resources are those of the rules.
@@ -53,15 +30,7 @@ type resources struct {
 }
 
 func render(kinds []kit.Kind) ([]byte, error) {
-	tmpl, err := template.New("users.yaml").Funcs(template.FuncMap{"list": func(all []string) string { return strings.Join(all, ", ") }}).Parse(manifest)
-	if err != nil {
-		return nil, fmt.Errorf("read the template: %w", err)
-	}
-	var out bytes.Buffer
-	if err := tmpl.Execute(&out, resourcesOf(kinds)); err != nil {
-		return nil, fmt.Errorf("fill in the template: %w", err)
-	}
-	return out.Bytes(), nil
+	return generated.Fill(manifest, template.FuncMap{"list": func(all []string) string { return strings.Join(all, ", ") }}, resourcesOf(kinds))
 }
 
 func resourcesOf(kinds []kit.Kind) resources {

@@ -5,7 +5,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 )
 
-// Controller and ConditionLive are those of package graph: whoever reads a status needs them too.
+// Controller and ConditionLive are those of package gatewayapi: whoever reads a status needs them too.
 const (
 	Controller    = gatewayapi.Controller
 	ConditionLive = gatewayapi.ConditionLive

@@ -1,7 +1,7 @@
 // Package gateway is the controller of the Gateway API: GatewayClasses and Gateways of Slipway, and what the status of routes
 // says of them.
 //
-// Reconcile loads a Gateway of ours with everything that it depends on, has package graph compute what it serves, applies the
+// Reconcile loads a Gateway of ours with everything that it depends on, has package gatewayapi compute what it serves, applies the
 // children, asks the pods what they serve, and writes the statuses of the Gateway, of its ListenerSets, of its routes and of their
 // policies. The pods compute the same by themselves: a route that changes does not wait for this controller. Every file does one of
 // these:

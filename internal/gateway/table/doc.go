@@ -1,7 +1,7 @@
 // Package table compiles rules into an immutable table, and finds the route of a request in
 // it. It is pure: rules, endpoints and the contents of Secrets are passed as plain values. It
 // imports no client, no clock and no logger, and no API of Kubernetes. The front ends make
-// rules of the objects of their API: package routes of an APIGateway.
+// rules of the objects of their API: package apigateway of an APIGateway.
 //
 // A table has listeners, by port and host name. A request belongs to the listener of its port
 // that fits its host best, and only the routes of this listener are looked at. So a listener

@@ -32,7 +32,7 @@ type GatewayOptions struct {
 	// Namespaces are the only namespaces that are read. Empty: all.
 	Namespaces []string
 	// BorrowedCertificates is the name of the Secret with the certificates of other
-	// namespaces (package borrowed).
+	// namespaces (package copied).
 	BorrowedCertificates string
 	// Settings are what the operator sets of the pods.
 	Settings settings.Settings

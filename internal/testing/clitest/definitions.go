@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// widgetsBefore and widgetsAfter are a definition and what it is changed to.
+// WidgetsBefore and WidgetsAfter are a definition and what it is changed to.
 const (
 	WidgetsBefore = `
 apiVersion: apiextensions.k8s.io/v1

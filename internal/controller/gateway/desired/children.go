@@ -149,7 +149,7 @@ func RoleBinding(in Inputs) *rbacv1ac.RoleBindingApplyConfiguration {
 		WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(o.Name()).WithNamespace(in.Gateway.Namespace))
 }
 
-// Copies is the Secret with the certificates of other namespaces. data is made by package borrowed.
+// Copies is the Secret with the certificates of other namespaces. data is made by package copied.
 func Copies(gateway *gatewayv1.Gateway, data map[string][]byte) *corev1ac.SecretApplyConfiguration {
 	o := owner(gateway)
 	return corev1ac.Secret(CopiesName(gateway), gateway.Namespace).
