@@ -1,17 +1,21 @@
 package command
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
-	"sigs.k8s.io/yaml"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // Format is the value of --output.
@@ -51,18 +55,7 @@ func (f *Format) AddFlag(cmd *cobra.Command) {
 
 // Print writes a view as YAML or JSON.
 func (f *Format) Print(out io.Writer, view any) error {
-	if *f == FormatYAML {
-		raw, err := yaml.Marshal(view)
-		if err != nil {
-			return fmt.Errorf("encode as YAML: %w", err)
-		}
-		_, err = out.Write(raw)
-		return err
-	}
-	encoder := json.NewEncoder(out)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(view)
+	return f.print(out, view, "  ")
 }
 
 // PrintNext writes one view of a stream. JSON is on one line, YAML is a document of its
@@ -72,11 +65,55 @@ func (f *Format) PrintNext(out io.Writer, view any) error {
 		if _, err := fmt.Fprintln(out, "---"); err != nil {
 			return err
 		}
-		return f.Print(out, view)
 	}
-	encoder := json.NewEncoder(out)
+	return f.print(out, view, "")
+}
+
+func (f *Format) print(out io.Writer, view any, indent string) error {
+	text := &bytes.Buffer{}
+	encoder := json.NewEncoder(text)
 	encoder.SetEscapeHTML(false)
-	return encoder.Encode(view)
+	encoder.SetIndent("", indent)
+	if err := encoder.Encode(view); err != nil {
+		return fmt.Errorf("encode as JSON: %w", err)
+	}
+	if *f == FormatYAML {
+		return printYAML(out, text.Bytes())
+	}
+	_, err := out.Write(escapeUnprintable(text.Bytes()))
+	return err
+}
+
+// printYAML writes JSON as YAML. It does not read the JSON with a YAML parser, as
+// sigs.k8s.io/yaml does: that refuses control characters and keys of over 1,024 characters, and
+// reads U+0085 as a space.
+func printYAML(out io.Writer, text []byte) error {
+	var tree any
+	if err := utiljson.Unmarshal(text, &tree); err != nil {
+		return fmt.Errorf("read JSON for YAML: %w", err)
+	}
+	raw, err := yaml.Marshal(tree)
+	if err != nil {
+		return fmt.Errorf("encode as YAML: %w", err)
+	}
+	_, err = out.Write(raw)
+	return err
+}
+
+// escapeUnprintable writes what is no printable character as \uXXXX. encoding/json leaves DEL
+// and U+0080 to U+009F as they are, and some of them are commands for a terminal.
+func escapeUnprintable(text []byte) []byte {
+	escaped := make([]byte, 0, len(text))
+	for _, r := range string(text) {
+		if r == '\n' || unicode.IsPrint(r) {
+			escaped = utf8.AppendRune(escaped, r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			escaped = fmt.Appendf(escaped, `\u%04x`, unit)
+		}
+	}
+	return escaped
 }
 
 // Table writes rows in aligned columns, without trailing blanks.

@@ -278,6 +278,7 @@ func TestPassesOfVersions(t *testing.T) {
 func FuzzCRDCheck(f *testing.F) {
 	f.Add(clitest.WidgetsBefore, clitest.WidgetsAfter, `{"mode":"slow","size":13}`)
 	f.Add(clitest.WidgetsBefore, strings.Replace(clitest.WidgetsAfter, "enum: [fast]", `pattern: "\e[2J"`, 1), `{"mode":"\u001b[2J"}`)
+	f.Add(clitest.WidgetsBefore, strings.Replace(clitest.WidgetsAfter, "enum: [fast]", `pattern: "\x7f\u0085\u009b"`, 1), `{"mode":"\u007f\u0085\u009b"}`)
 	f.Add("---\n---\nkind: List\nitems: [{}]\n", clitest.WidgetsAfter+"---\n"+clitest.WidgetsBefore, "[]")
 	f.Fuzz(func(t *testing.T, first, second, spec string) {
 		if len(first)+len(second)+len(spec) > 50_000 {
@@ -310,6 +311,9 @@ func FuzzCRDCheck(f *testing.F) {
 			o.output = format
 			if err := o.show([]crdReport{report}); err != nil {
 				t.Fatal(err)
+			}
+			if strings.ContainsFunc(out.String(), func(r rune) bool { return r != '\n' && unicode.IsControl(r) }) {
+				t.Errorf("printed as %s: %q", format, out)
 			}
 		}
 	})
