@@ -77,6 +77,7 @@ func TestWhatIsTooLargeOrNotListedIsSaid(t *testing.T) {
 		"a line too many":                      {files: map[string]string{"a/a.go": "package a\n" + strings.Repeat("\n", 4000)}, want: []string{"a: lines of the package: 4001, 1 more than the limit of 4000"}},
 		"a package comment":                    {files: map[string]string{"a/a.go": strings.Repeat("// why\n", 9) + "package a\n" + strings.Repeat("\n", 3999)}},
 		"a version of the API":                 {files: map[string]string{"api/v1/a.go": "package a\n" + strings.Repeat("\n", 4000)}},
+		"imports are no lines":                 {files: map[string]string{"a/a.go": "package a\n\nimport (\n\t\"fmt\"\n)\n" + strings.Repeat("\n", 3999)}, want: nil},
 		"a wide line":                          {files: map[string]string{"a/a.go": wide}, want: []string{"a/a.go: lines of the file that are wider than 140 columns: 1, 1 more than the limit of 0: wrap them; line 3"}},
 		"a line of 140 columns":                {files: map[string]string{"a/a.go": strings.Replace(wide, "w", "", 1)}},
 		"a tab has four columns":               {files: map[string]string{"a/a.go": strings.Replace(wide, "www", "\t", 1)}, want: []string{"a/a.go: lines of the file that are wider than 140 columns: 1,"}},

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/panics"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 	"github.com/slipway-dev/slipway/internal/gateway/quota"
@@ -74,7 +75,7 @@ func TestMetricsSayWhatIsServed(t *testing.T) {
 		"slipway_gateway_panics_total": 0,
 	})
 
-	handler.Set(proxy.Config{Table: &table.Table{Backends: []*table.Backend{
+	handler.Set(proxy.Config{Table: &table.Table{Backends: []*model.Backend{
 		{ID: "app:80", Service: "app", Port: 80, Endpoints: []string{"a:1", "b:1"}},
 		{ID: "none:80", Service: "none", Port: 80, Index: 1},
 	}}})

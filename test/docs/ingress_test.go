@@ -24,6 +24,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
@@ -125,7 +126,7 @@ const namespace = "default"
 
 // cluster is what the objects refer to: every Service exists, and answers with its name and what it was asked for.
 type cluster struct {
-	services map[table.ServiceName]table.Service
+	services map[model.ServiceName]model.Service
 	users    map[string][]byte
 }
 
@@ -135,15 +136,15 @@ func newCluster(t *testing.T, names ...string) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{services: map[table.ServiceName]table.Service{}, users: map[string][]byte{"alice": hash}}
+	c := &cluster{services: map[model.ServiceName]model.Service{}, users: map[string][]byte{"alice": hash}}
 	for _, name := range names {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			fmt.Fprintf(w, "%s %s", name, r.RequestURI)
 		}))
 		t.Cleanup(server.Close)
-		of := table.Service{Ports: map[int32]table.ServicePort{80: {Endpoints: []string{server.Listener.Addr().String()}}}}
-		c.services[table.ServiceName{Name: name}], c.services[table.ServiceName{Namespace: namespace, Name: name}] = of, of
+		of := model.Service{Ports: map[int32]model.ServicePort{80: {Endpoints: []string{server.Listener.Addr().String()}}}}
+		c.services[model.ServiceName{Name: name}], c.services[model.ServiceName{Namespace: namespace, Name: name}] = of, of
 	}
 	return c
 }
@@ -151,7 +152,7 @@ func newCluster(t *testing.T, names ...string) *cluster {
 // ofAPIGateway is the table of an APIGateway.
 func (c *cluster) ofAPIGateway(t *testing.T, of *slipwayv1alpha1.APIGateway) *table.Table {
 	t.Helper()
-	in := apigateway.Input{Routes: of.Spec.Routes, BelievesEverybody: apigateway.BelievesEverybody(&of.Spec), Services: map[string]table.Service{}, Secrets: map[string]map[string][]byte{"users": c.users}}
+	in := apigateway.Input{Routes: of.Spec.Routes, BelievesEverybody: apigateway.BelievesEverybody(&of.Spec), Services: map[string]model.Service{}, Secrets: map[string]map[string][]byte{"users": c.users}}
 	for name, service := range c.services {
 		in.Services[name.Name] = service
 	}

@@ -25,6 +25,7 @@ import (
 	webapp "github.com/slipway-dev/slipway/internal/controller/webapp/desired"
 	frontend "github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/monitor/rule"
@@ -71,8 +72,8 @@ func workOnWebApp(app *slipwayv1alpha1.WebApp) {
 	}
 }
 
-var backends = map[table.ServiceName]table.Service{
-	{Name: "app"}: {Ports: map[int32]table.ServicePort{1: {}, 65535: {}}}, {Namespace: "team", Name: "app"}: {Ports: map[int32]table.ServicePort{1: {}, 65535: {}}},
+var backends = map[model.ServiceName]model.Service{
+	{Name: "app"}: {Ports: map[int32]model.ServicePort{1: {}, 65535: {}}}, {Namespace: "team", Name: "app"}: {Ports: map[int32]model.ServicePort{1: {}, 65535: {}}},
 }
 
 func workOnAPIGateway(g *slipwayv1alpha1.APIGateway) {
@@ -87,7 +88,7 @@ func workOnAPIGateway(g *slipwayv1alpha1.APIGateway) {
 	_, _ = proxy.NewConfig(&g.Spec)
 	_, _ = frontend.Compile(frontend.Input{
 		Routes: g.Spec.Routes, BackendPolicies: g.Spec.BackendPolicies, HealthChecks: g.Spec.HealthChecks, Streams: g.Spec.Streams,
-		Services: map[string]table.Service{"app": {Ports: map[int32]table.ServicePort{1: {}, 65535: {}}}},
+		Services: map[string]model.Service{"app": {Ports: map[int32]model.ServicePort{1: {}, 65535: {}}}},
 	})
 }
 

@@ -16,7 +16,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
 
@@ -111,7 +112,7 @@ func problemOfBundle(bundle *corev1.ConfigMap) string {
 	if bundle.Data[bundleKey] == "" {
 		return fmt.Sprintf("it has no %s", bundleKey)
 	}
-	if _, err := table.ParseRoots([]byte(bundle.Data[bundleKey])); err != nil {
+	if _, err := model.ParseRoots([]byte(bundle.Data[bundleKey])); err != nil {
 		return fmt.Sprintf("%s: %v", bundleKey, err)
 	}
 	return ""

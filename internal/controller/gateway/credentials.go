@@ -15,7 +15,8 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
 
@@ -29,7 +30,7 @@ const (
 // worth is what a Secret is worth for what a policy asks for, at a version.
 type worth struct {
 	version string
-	fault   *table.Fault
+	fault   *model.Fault
 	size    int // of what is copied
 }
 
@@ -135,7 +136,7 @@ func part(of *corev1.Secret, which lent) map[string][]byte {
 }
 
 // lend notes what is to be copied, or says why it is not.
-func (s *scope) lend(namespace string, auth *slipwayv1alpha1.Auth, worth worth, used map[string]int) *table.Fault {
+func (s *scope) lend(namespace string, auth *slipwayv1alpha1.Auth, worth worth, used map[string]int) *model.Fault {
 	of, needs := gatewayapi.CredentialsOf(namespace, auth)
 	if !needs {
 		return nil
@@ -145,7 +146,7 @@ func (s *scope) lend(namespace string, auth *slipwayv1alpha1.Auth, worth worth, 
 		size = 0 // for another policy, or another stanza
 	}
 	if used[namespace]+size > maxOfNamespace || used[""]+size > maxCredentials {
-		return &table.Fault{Reason: slipwayv1alpha1.ReasonInvalidSecret, Message: fmt.Sprintf(
+		return &model.Fault{Reason: slipwayv1alpha1.ReasonInvalidSecret, Message: fmt.Sprintf(
 			"auth: Secret %q is not copied to the Gateway, because the Secrets of policies would be more than %d KiB of one namespace, or %d KiB of all",
 			of.Secret.Name, maxOfNamespace>>10, maxCredentials>>10)}
 	}

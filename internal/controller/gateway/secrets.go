@@ -16,7 +16,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
@@ -98,8 +99,8 @@ func problemOf(secret *corev1.Secret) string {
 			return fmt.Sprintf("it has no %s", key)
 		}
 	}
-	_, err := table.ParsePair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
-	if long, is := errors.AsType[table.LongKeyError](err); is {
+	_, err := model.ParsePair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	if long, is := errors.AsType[model.LongKeyError](err); is {
 		return fmt.Sprintf("%s and %s: %v", corev1.TLSCertKey, corev1.TLSPrivateKeyKey, long)
 	}
 	if err != nil {

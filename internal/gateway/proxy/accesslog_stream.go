@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -33,7 +34,7 @@ func (h *Handler) reportRelay(r *relay) {
 // reportSession logs and counts a session.
 func (h *Handler) reportSession(s *session) {
 	of, e := s.of.Load(), &streamEntry{
-		protocol: string(table.TransportUDP), start: s.start, client: s.client.Addr().Unmap(), endpoint: s.endpoint,
+		protocol: string(model.TransportUDP), start: s.start, client: s.client.Addr().Unmap(), endpoint: s.endpoint,
 		received: s.received.Load(), sent: s.sent.Load(),
 	}
 	e.state, e.route = of.state, of.route

@@ -15,7 +15,8 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	apiroutes "github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
@@ -42,9 +43,9 @@ func sticky(t *testing.T, text string, services map[string][]string) Config {
 	if err := yaml.UnmarshalStrict([]byte(text), &spec); err != nil {
 		t.Fatal(err)
 	}
-	in := apiroutes.Input{Routes: spec, Services: map[string]table.Service{}}
+	in := apiroutes.Input{Routes: spec, Services: map[string]model.Service{}}
 	for name, endpoints := range services {
-		in.Services[name] = table.Service{Ports: map[int32]table.ServicePort{80: {Endpoints: endpoints}}}
+		in.Services[name] = model.Service{Ports: map[int32]model.ServicePort{80: {Endpoints: endpoints}}}
 	}
 	compiled, problems := apiroutes.Compile(in)
 	for _, problem := range problems {

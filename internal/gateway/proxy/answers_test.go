@@ -18,6 +18,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/testing/authority"
 )
@@ -320,7 +321,7 @@ func times(n int, fields ...string) (all []string) {
 func TestHostileAnswersOverEveryProtocol(t *testing.T) {
 	ca := authority.New(t, "ca")
 	config := &tls.Config{Certificates: []tls.Certificate{*ca.Issue(t, x509.Certificate{DNSNames: []string{"app.internal"}})}, NextProtos: []string{"h2"}}
-	with := backendTLS(t, table.BackendTLSInput{Roots: ca.PEM(), ServerName: "app.internal"})
+	with := backendTLS(t, model.BackendTLSInput{Roots: ca.PEM(), ServerName: "app.internal"})
 	for name, test := range hostileAnswers {
 		for _, protocol := range []string{"HTTP/1.1", "h2c", "HTTP/2 over TLS"} {
 			t.Run(name+" over "+protocol, func(t *testing.T) {

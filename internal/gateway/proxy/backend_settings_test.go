@@ -10,15 +10,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	testingclock "k8s.io/utils/clock/testing"
 
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // compileGroups makes a table of rules for the same Service. Each has the settings of its path.
-func compileGroups(t *testing.T, address string, groups map[string]*table.BackendSettings) *table.Table {
+func compileGroups(t *testing.T, address string, groups map[string]*model.BackendSettings) *table.Table {
 	t.Helper()
 	var rules []table.Rule
 	for path, settings := range groups {
-		rules = append(rules, table.Rule{Name: path, Path: path, BackendSettings: settings, Backends: []table.BackendRef{backendTo("app")}})
+		rules = append(rules, table.Rule{Name: path, Path: path, BackendSettings: settings, Backends: []model.BackendRef{backendTo("app")}})
 	}
 	return compileRules(t, table.Input{Rules: rules}, map[string]string{"app": address})
 }
@@ -33,10 +34,10 @@ func TestAFullGroupLeavesOtherRulesOfTheServiceAlone(t *testing.T) {
 		}
 	})
 	t.Cleanup(release)
-	one := &table.BackendSettings{Group: "one", Limits: table.Limits{Connections: 1, Requests: 1}}
-	groups := map[string]*table.BackendSettings{
+	one := &model.BackendSettings{Group: "one", Limits: model.Limits{Connections: 1, Requests: 1}}
+	groups := map[string]*model.BackendSettings{
 		"/full": one, "/same": one, "/none": nil,
-		"/two": {Group: "two", Limits: table.Limits{Connections: 1, Requests: 1}},
+		"/two": {Group: "two", Limits: model.Limits{Connections: 1, Requests: 1}},
 	}
 	g := startTable(t, Options{}, compileGroups(t, backend, groups))
 	var wait sync.WaitGroup
@@ -50,7 +51,7 @@ func TestAFullGroupLeavesOtherRulesOfTheServiceAlone(t *testing.T) {
 		want(t, path, response.StatusCode, code)
 	}
 	// The limit of a group changes while its request is under way. It is the same backend, so the request still counts.
-	groups["/full"] = &table.BackendSettings{Group: "one", Limits: table.Limits{Connections: 2, Requests: 2}}
+	groups["/full"] = &model.BackendSettings{Group: "one", Limits: model.Limits{Connections: 2, Requests: 2}}
 	groups["/same"] = groups["/full"]
 	g.handler.Set(Config{Table: compileGroups(t, backend, groups)})
 	want(t, "under way", g.handler.registry.Service("shop/app:80//one", nil).Requests(), 1)
@@ -64,10 +65,10 @@ func TestChecksOfAGroupKeepNobodyElseAway(t *testing.T) {
 	app := newPatient(t, 503)
 	clock := testingclock.NewFakeClock(time.Now())
 	registry := prometheus.NewPedanticRegistry()
-	check := func(name string) *table.BackendSettings {
-		return &table.BackendSettings{Group: name, Limits: table.DefaultLimits(), HealthCheck: &table.HealthCheck{Path: "/healthz", Period: time.Second, Timeout: 10 * time.Second, Healthy: 1, Unhealthy: 1}}
+	check := func(name string) *model.BackendSettings {
+		return &model.BackendSettings{Group: name, Limits: model.DefaultLimits(), HealthCheck: &model.HealthCheck{Path: "/healthz", Period: time.Second, Timeout: 10 * time.Second, Healthy: 1, Unhealthy: 1}}
 	}
-	groups := map[string]*table.BackendSettings{"/a": check("a"), "/b": check("b"), "/none": nil}
+	groups := map[string]*model.BackendSettings{"/a": check("a"), "/b": check("b"), "/none": nil}
 	g := startTable(t, Options{Clock: clock, Metrics: registry}, compileGroups(t, app.address, groups))
 	unhealthy := func() (sum int) {
 		for _, of := range g.handler.BackendStates() {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/testing/authority"
 )
@@ -46,18 +47,18 @@ func secureBackend(t *testing.T, ca *authority.Authority, name string, requests 
 }
 
 // withTLS compiles rules for the Services "app" and "h2" with TLS, and a mirror of them.
-func withTLS(t *testing.T, endpoint string, with *table.BackendTLS) *table.Table {
+func withTLS(t *testing.T, endpoint string, with *model.BackendTLS) *table.Table {
 	t.Helper()
-	services, settings := map[table.ServiceName]table.Service{}, map[table.BackendName]table.Settings{}
+	services, settings := map[model.ServiceName]model.Service{}, map[model.BackendName]model.Settings{}
 	var rules []table.Rule
 	for i, service := range []struct{ name, appProtocol string }{{"app", "https"}, {"h2", "kubernetes.io/h2c"}} {
-		name := table.ServiceName{Name: service.name}
-		services[name] = table.Service{Ports: map[int32]table.ServicePort{443: {AppProtocol: service.appProtocol, Endpoints: []string{endpoint}}}}
-		settings[table.BackendName{ServiceName: name, Port: 443}] = table.Settings{TLS: with}
+		name := model.ServiceName{Name: service.name}
+		services[name] = model.Service{Ports: map[int32]model.ServicePort{443: {AppProtocol: service.appProtocol, Endpoints: []string{endpoint}}}}
+		settings[model.BackendName{ServiceName: name, Port: 443}] = model.Settings{TLS: with}
 		rules = append(rules, table.Rule{
 			Name: service.name, Index: i, Listeners: []int{0}, PathType: table.PathPrefix, Path: "/" + service.name,
-			Backends: []table.BackendRef{{Service: service.name, Port: 443, Weight: 1}},
-			Mirrors:  []table.MirrorRef{{Service: service.name, Port: 443, Numerator: 100, Denominator: 100}},
+			Backends: []model.BackendRef{{Service: service.name, Port: 443, Weight: 1}},
+			Mirrors:  []model.MirrorRef{{Service: service.name, Port: 443, Numerator: 100, Denominator: 100}},
 		})
 	}
 	compiled, problems := table.Compile(table.Input{Listeners: []table.Listener{{}}, Rules: rules, Services: services, Settings: settings})
@@ -67,9 +68,9 @@ func withTLS(t *testing.T, endpoint string, with *table.BackendTLS) *table.Table
 	return compiled
 }
 
-func backendTLS(t *testing.T, in table.BackendTLSInput) *table.BackendTLS {
+func backendTLS(t *testing.T, in model.BackendTLSInput) *model.BackendTLS {
 	t.Helper()
-	made, err := table.NewBackendTLS(in)
+	made, err := model.NewBackendTLS(in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +81,7 @@ func TestBackendsAreReachedWithTLS(t *testing.T) {
 	ca := authority.New(t, "ca")
 	var requests atomic.Int64
 	endpoint := secureBackend(t, ca, "app.internal", &requests)
-	g := startTable(t, Options{}, withTLS(t, endpoint, backendTLS(t, table.BackendTLSInput{Roots: ca.PEM(), ServerName: "app.internal"})))
+	g := startTable(t, Options{}, withTLS(t, endpoint, backendTLS(t, model.BackendTLSInput{Roots: ca.PEM(), ServerName: "app.internal"})))
 	for path, proto := range map[string]string{"/app": "HTTP/1.1", "/h2": "HTTP/2.0"} {
 		before := requests.Load()
 		request := g.request(http.MethodPost, path)
@@ -95,7 +96,7 @@ func TestBackendsAreReachedWithTLS(t *testing.T) {
 func TestTunnelsGoThroughTLS(t *testing.T) {
 	ca := authority.New(t, "ca")
 	endpoint := secureBackend(t, ca, "app.internal", new(atomic.Int64))
-	g := startTable(t, Options{}, withTLS(t, endpoint, backendTLS(t, table.BackendTLSInput{Roots: ca.PEM(), ServerName: "app.internal"})))
+	g := startTable(t, Options{}, withTLS(t, endpoint, backendTLS(t, model.BackendTLSInput{Roots: ca.PEM(), ServerName: "app.internal"})))
 	conn, err := net.Dial("tcp", g.address)
 	if err != nil {
 		t.Fatal(err)
@@ -117,11 +118,11 @@ func TestTunnelsGoThroughTLS(t *testing.T) {
 // A request that was to go to a backend that proves who it is goes nowhere else.
 func TestABackendThatDoesNotProveWhoItIsGetsNothing(t *testing.T) {
 	ca, other := authority.New(t, "ca"), authority.New(t, "other")
-	right := table.BackendTLSInput{Roots: ca.PEM(), ServerName: "app.internal"}
-	for name, change := range map[string]func(in *table.BackendTLSInput){
-		"another authority": func(in *table.BackendTLSInput) { in.Roots = other.PEM() },
-		"another name":      func(in *table.BackendTLSInput) { in.ServerName = "b.internal" },
-		"another alternative name": func(in *table.BackendTLSInput) {
+	right := model.BackendTLSInput{Roots: ca.PEM(), ServerName: "app.internal"}
+	for name, change := range map[string]func(in *model.BackendTLSInput){
+		"another authority": func(in *model.BackendTLSInput) { in.Roots = other.PEM() },
+		"another name":      func(in *model.BackendTLSInput) { in.ServerName = "b.internal" },
+		"another alternative name": func(in *model.BackendTLSInput) {
 			in.Names = []string{"b.internal"}
 		},
 	} {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/slipway-dev/slipway/internal/gateway/cache"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
@@ -212,7 +213,7 @@ func cachedBackends(t *table.Table) (all []cache.Backend, kept map[cache.Backend
 	return all, kept
 }
 
-func cachedBackend(backend *table.Backend) cache.Backend {
+func cachedBackend(backend *model.Backend) cache.Backend {
 	identity := ""
 	if backend.TLS != nil {
 		identity = backend.TLS.Identity

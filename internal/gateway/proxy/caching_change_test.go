@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 // changing is a gateway with a page at two Services, and a route for changes.
@@ -206,12 +206,12 @@ func TestANewTableForgetsWhatItDoesNotHave(t *testing.T) {
 
 // What one Service has is not given as that of one that is reached in another way.
 func TestAnotherWayToAServiceIsAnotherResponse(t *testing.T) {
-	original := table.Backend{Namespace: "team", Service: "app", Port: 80}
-	for name, change := range map[string]func(*table.Backend){
-		"TLS":       func(b *table.Backend) { b.TLS = &table.BackendTLS{Identity: "other"} },
-		"protocol":  func(b *table.Backend) { b.Protocol = table.ProtocolH2C },
-		"port":      func(b *table.Backend) { b.Port = 81 },
-		"namespace": func(b *table.Backend) { b.Namespace = "" },
+	original := model.Backend{Namespace: "team", Service: "app", Port: 80}
+	for name, change := range map[string]func(*model.Backend){
+		"TLS":       func(b *model.Backend) { b.TLS = &model.BackendTLS{Identity: "other"} },
+		"protocol":  func(b *model.Backend) { b.Protocol = model.ProtocolH2C },
+		"port":      func(b *model.Backend) { b.Port = 81 },
+		"namespace": func(b *model.Backend) { b.Namespace = "" },
 	} {
 		changed := original
 		change(&changed)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/testing/authority"
 )
@@ -57,7 +58,7 @@ func TestABodyThatEndsWithoutCloseNotifyIsNotKept(t *testing.T) {
 			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\n\r\nhalf a pa")
 		}
 	})
-	compiled := withTLS(t, endpoint, backendTLS(t, table.BackendTLSInput{Roots: ca.PEM(), ServerName: "app.internal"}))
+	compiled := withTLS(t, endpoint, backendTLS(t, model.BackendTLSInput{Roots: ca.PEM(), ServerName: "app.internal"}))
 	for _, route := range compiled.Routes {
 		route.Mirrors, route.Cache = nil, &table.Cache{MaxBytes: 100, MaxAge: time.Hour}
 	}

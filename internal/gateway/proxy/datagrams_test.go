@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/slipway-dev/slipway/internal/gateway/connlimit"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -48,7 +49,7 @@ type datagramGateway struct {
 	registry *prometheus.Registry
 }
 
-func startDatagrams(t *testing.T, options Options, services map[string][]string, backends ...table.BackendRef) *datagramGateway {
+func startDatagrams(t *testing.T, options Options, services map[string][]string, backends ...model.BackendRef) *datagramGateway {
 	t.Helper()
 	g := &datagramGateway{place: freePlace(t), registry: prometheus.NewPedanticRegistry()}
 	g.place.Kind = PortUDP
@@ -58,11 +59,11 @@ func startDatagrams(t *testing.T, options Options, services map[string][]string,
 	return g
 }
 
-func (g *datagramGateway) table(t *testing.T, services map[string][]string, backends ...table.BackendRef) *table.Table {
+func (g *datagramGateway) table(t *testing.T, services map[string][]string, backends ...model.BackendRef) *table.Table {
 	t.Helper()
 	number := int32(netip.MustParseAddrPort(g.place.Address).Port())
-	return streamTable(t, []table.Listener{{Port: number, Transport: table.TransportUDP}, {Port: number, Transport: table.TransportTCP}},
-		[]table.Rule{{Name: "udp", Transport: table.TransportUDP, StrictShares: true, Backends: backends}}, services)
+	return streamTable(t, []table.Listener{{Port: number, Transport: model.TransportUDP}, {Port: number, Transport: model.TransportTCP}},
+		[]table.Rule{{Name: "udp", Transport: model.TransportUDP, StrictShares: true, Backends: backends}}, services)
 }
 
 // client is a client with an address of its own.

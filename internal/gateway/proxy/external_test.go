@@ -13,6 +13,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	apiroutes "github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
@@ -46,9 +47,9 @@ func compileAsking(t *testing.T, external, backend string, service ...string) *t
 	if err := yaml.UnmarshalStrict([]byte(text), &spec); err != nil {
 		t.Fatal(err)
 	}
-	compiled, problems := apiroutes.Compile(apiroutes.Input{Routes: spec, Services: map[string]table.Service{
-		"app":  {Ports: map[int32]table.ServicePort{80: {Endpoints: []string{backend}}}},
-		"auth": {Ports: map[int32]table.ServicePort{80: {Endpoints: service}}},
+	compiled, problems := apiroutes.Compile(apiroutes.Input{Routes: spec, Services: map[string]model.Service{
+		"app":  {Ports: map[int32]model.ServicePort{80: {Endpoints: []string{backend}}}},
+		"auth": {Ports: map[int32]model.ServicePort{80: {Endpoints: service}}},
 	}})
 	if len(problems) > 0 && len(service) > 0 {
 		t.Fatal(problems)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
@@ -117,7 +118,7 @@ func (e *exchange) explain(err error) {
 }
 
 // buildRequest makes the request to the backend.
-func (e *exchange) buildRequest(backend *table.Backend) {
+func (e *exchange) buildRequest(backend *model.Backend) {
 	e.request = upstream.Request{
 		Client:         e.client.shareOf,
 		Affinity:       e.wish,
@@ -156,7 +157,7 @@ func (e *exchange) deadline() time.Time {
 }
 
 // rewriteFor returns how path and host change for a backend. Nil: not at all.
-func (e *exchange) rewriteFor(backend *table.WeightedBackend) *table.Rewrite {
+func (e *exchange) rewriteFor(backend *table.WeightedBackend) *table.CompiledRewrite {
 	if backend.Rewrite != nil {
 		return backend.Rewrite
 	}
@@ -276,7 +277,7 @@ func (e *exchange) addFields() {
 	e.addForwarded()
 	e.fields = append(e.fields, e.facts.add...)
 	e.addTrace()
-	for _, edit := range [...]*table.HeaderEdit{e.route.RequestHeaders, e.chosen.RequestHeaders} {
+	for _, edit := range [...]*model.HeaderEdit{e.route.RequestHeaders, e.chosen.RequestHeaders} {
 		if edit != nil {
 			e.editFields(edit)
 		}
@@ -336,7 +337,7 @@ func hasToken(list, token string) bool {
 }
 
 // editFields changes the fields of the request.
-func (e *exchange) editFields(edit *table.HeaderEdit) {
+func (e *exchange) editFields(edit *model.HeaderEdit) {
 	header := make(http.Header, len(e.fields))
 	for _, field := range e.fields {
 		name := http.CanonicalHeaderKey(field.Name)

@@ -14,7 +14,8 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/dialguard"
 	"github.com/slipway-dev/slipway/internal/gateway/oidc"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/testing/authority"
 )
 
@@ -93,7 +94,7 @@ var dials = map[string]func(t *testing.T, options Options, to, open string){
 	},
 	"a request over HTTP/2": func(t *testing.T, options Options, to, _ string) { start(t, options, toH2, to).get("/") },
 	"a request over TLS": func(t *testing.T, options Options, to, _ string) {
-		with := backendTLS(t, table.BackendTLSInput{ServerName: "a.test", Roots: authority.New(t, "ca").PEM()})
+		with := backendTLS(t, model.BackendTLSInput{ServerName: "a.test", Roots: authority.New(t, "ca").PEM()})
 		startTable(t, options, withoutMirrors(withTLS(t, to, with))).get("/app")
 	},
 	"a WebSocket": func(t *testing.T, options Options, to, _ string) {

@@ -1,12 +1,13 @@
 package proxy
 
 import (
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
+
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
 // checkOf returns the health check of a backend. The zero value means no check.
-func checkOf(backend *table.Backend) upstream.Check {
+func checkOf(backend *model.Backend) upstream.Check {
 	in := backend.HealthCheck
 	if in == nil {
 		return upstream.Check{}
@@ -19,8 +20,8 @@ func checkOf(backend *table.Backend) upstream.Check {
 }
 
 // protocolOf returns the protocol of a backend's endpoints.
-func protocolOf(backend *table.Backend) upstream.Protocol {
-	if backend.Transport != table.TransportHTTP {
+func protocolOf(backend *model.Backend) upstream.Protocol {
+	if backend.Transport != model.TransportHTTP {
 		return upstream.Stream
 	}
 	if backend.Protocol.IsHTTP2() {

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	testingclock "k8s.io/utils/clock/testing"
 
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
@@ -40,7 +41,7 @@ func newPatient(t *testing.T, status int64) *patient {
 // withCheck adds a health check to every backend of a table, as the spec would.
 func withCheck(in *table.Table) *table.Table {
 	for _, backend := range in.Backends {
-		backend.HealthCheck = &table.HealthCheck{Path: "/healthz", Period: time.Second, Timeout: 10 * time.Second, Healthy: 1, Unhealthy: 2}
+		backend.HealthCheck = &model.HealthCheck{Path: "/healthz", Period: time.Second, Timeout: 10 * time.Second, Healthy: 1, Unhealthy: 2}
 	}
 	return in
 }
@@ -128,12 +129,12 @@ func TestChecksSpeakWhatRequestsSpeak(t *testing.T) {
 }
 
 func TestHowABackendIsChecked(t *testing.T) {
-	in := table.Backend{Protocol: table.ProtocolH2C, HealthCheck: &table.HealthCheck{
+	in := model.Backend{Protocol: model.ProtocolH2C, HealthCheck: &model.HealthCheck{
 		Path: "/p", Host: "h", Period: 1, Timeout: 2, Healthy: 3, Unhealthy: 4,
 	}}
 	wanted := upstream.Check{Protocol: upstream.HTTP2, Path: "/p", Host: "h", Period: 1, Timeout: 2, Healthy: 3, Unhealthy: 4}
 	if diff := cmp.Diff(wanted, checkOf(&in)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	want(t, "no check", checkOf(&table.Backend{}), upstream.Check{})
+	want(t, "no check", checkOf(&model.Backend{}), upstream.Check{})
 }

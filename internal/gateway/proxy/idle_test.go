@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/testing/lockedbuffer"
 )
@@ -314,7 +315,7 @@ func TestABackendMayPauseAsLongAsARuleAllows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := startTable(t, Options{BackendTimeout: soon}, compileRules(t, table.Input{Rules: []table.Rule{
-				{Name: "slow", Path: "/", Timeouts: test.timeouts, Backends: []table.BackendRef{backendTo("app")}},
+				{Name: "slow", Path: "/", Timeouts: test.timeouts, Backends: []model.BackendRef{backendTo("app")}},
 			}}, map[string]string{"app": serve(t, silent("text/plain"))}))
 			response, err := http2Client(t).Do(g.request("GET", "/"))
 			if err != nil {

@@ -33,7 +33,7 @@ type keptRoom struct {
 // keptFor is for whom bytes are kept. A client that nobody knows has no bound of its own.
 type keptFor struct {
 	client  netip.Addr
-	service string // table.Backend.ID
+	service string // model.Backend.ID
 }
 
 func newKeptRoom() *keptRoom {

@@ -15,6 +15,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/connlimit"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/testing/lockedbuffer"
 )
@@ -30,7 +31,7 @@ func compileLimited(t *testing.T, policy, endpoint string) *table.Table {
 	compiled, problems := apigateway.Compile(apigateway.Input{
 		Routes:          []slipwayv1alpha1.Route{{Name: "app", BackendService: &slipwayv1alpha1.BackendService{Name: "app", Port: 80}}},
 		BackendPolicies: []slipwayv1alpha1.BackendPolicy{parsed},
-		Services:        map[string]table.Service{"app": {Ports: map[int32]table.ServicePort{80: {Endpoints: []string{endpoint}}}}},
+		Services:        map[string]model.Service{"app": {Ports: map[int32]model.ServicePort{80: {Endpoints: []string{endpoint}}}}},
 	})
 	if len(problems) > 0 {
 		t.Fatal(problems)

@@ -25,6 +25,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/dialguard"
 	apiroutes "github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -73,10 +74,10 @@ func compile(t testing.TB, routes string, secrets map[string]map[string][]byte, 
 	}
 	compiled, problems := apiroutes.Compile(apiroutes.Input{
 		Routes: spec,
-		Services: map[string]table.Service{
-			"app":  {Ports: map[int32]table.ServicePort{80: {Endpoints: endpoints}}},
-			"h2":   {Ports: map[int32]table.ServicePort{80: {Endpoints: endpoints, AppProtocol: "kubernetes.io/h2c"}}},
-			"none": {Ports: map[int32]table.ServicePort{80: {}}},
+		Services: map[string]model.Service{
+			"app":  {Ports: map[int32]model.ServicePort{80: {Endpoints: endpoints}}},
+			"h2":   {Ports: map[int32]model.ServicePort{80: {Endpoints: endpoints, AppProtocol: "kubernetes.io/h2c"}}},
+			"none": {Ports: map[int32]model.ServicePort{80: {}}},
 		},
 		Secrets: secrets,
 	})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/gateway/cache"
 	"github.com/slipway-dev/slipway/internal/gateway/connlimit"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/oidc"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
@@ -207,7 +208,7 @@ func (m *metrics) forRoutes(routes []*table.Route) []*routeMetrics {
 	defer m.mu.Unlock()
 	list := make([]*routeMetrics, len(routes))
 	for i, route := range routes {
-		if route.Transport != table.TransportHTTP {
+		if route.Transport != model.TransportHTTP {
 			continue
 		}
 		known := m.routes[route.Name]
@@ -252,7 +253,7 @@ func (m *metrics) keepRoutes(routes []*table.Route) {
 
 // setChecks makes the metrics of the checked backends. It removes the metrics of backends
 // that are no longer checked. Groups of rules check the same port apart, and are counted together.
-func (m *metrics) setChecks(backends []*table.Backend) {
+func (m *metrics) setChecks(backends []*model.Backend) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known := m.backends

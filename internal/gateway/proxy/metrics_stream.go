@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -18,7 +19,7 @@ type streamMetrics struct {
 
 func newStreamMetrics(registerer prometheus.Registerer) *streamMetrics {
 	m := &streamMetrics{ended: newCounter("streams_total"), bytes: newCounter("stream_bytes_total")}
-	m.has, m.vecs = func(route *table.Route) bool { return route.Transport != table.TransportHTTP }, []partial{m.ended, m.bytes}
+	m.has, m.vecs = func(route *table.Route) bool { return route.Transport != model.TransportHTTP }, []partial{m.ended, m.bytes}
 	if registerer != nil {
 		registerer.MustRegister(m.ended, m.bytes)
 	}

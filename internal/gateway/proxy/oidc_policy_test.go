@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -36,10 +37,10 @@ func tableOfGateway(t testing.TB, secret map[string][]byte, routes, policies, ba
 			t.Fatal(err)
 		}
 	}
-	services := map[table.ServiceName]table.Service{}
+	services := map[model.ServiceName]model.Service{}
 	for _, namespace := range []string{"team", "other"} {
 		in.Services[types.NamespacedName{Namespace: namespace, Name: "app"}] = gatewayapi.Service{Ports: map[int32]gatewayapi.Port{80: {}}}
-		services[table.ServiceName{Namespace: namespace, Name: "app"}] = table.Service{Ports: map[int32]table.ServicePort{80: {Endpoints: []string{backend}}}}
+		services[model.ServiceName{Namespace: namespace, Name: "app"}] = model.Service{Ports: map[int32]model.ServicePort{80: {Endpoints: []string{backend}}}}
 	}
 	in.Authentication = gatewayapi.Authenticate(in.GatewayPolicies, func(types.NamespacedName) (map[string][]byte, bool) { return secret, true })
 	compiled, problems := table.Compile(gatewayapi.Build(in).Table(services))

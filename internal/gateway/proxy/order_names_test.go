@@ -66,7 +66,7 @@ func TestFeaturesAreBoundInOrder(t *testing.T) {
 	want(t, "other lists", len(bound), 0)
 	everything.RateLimit.Per = table.PerClientAddress
 	want(t, "a limit for addresses", boundTo(everything)["admit"], "address.admit cors.admit rateLimit.admit auth.admit bodyBound.admit")
-	everything.Redirect = &table.Redirect{}
+	everything.Redirect = &table.CompiledRedirect{}
 	want(t, "a redirect", boundTo(everything)["admit"], "address.admit cors.admit rateLimit.admit auth.admit")
 
 	bare := boundTo(&table.Route{})

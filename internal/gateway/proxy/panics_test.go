@@ -14,6 +14,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 	"k8s.io/utils/clock"
 
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/panics"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
@@ -49,10 +50,10 @@ func (g *gateway) breakServices(names ...string) {
 func TestAPanicEndsOneRequestAlone(t *testing.T) {
 	backend, _ := recording(t)
 	report, doing := reported()
-	rule := func(name, to string, mirrors ...table.MirrorRef) table.Rule {
-		return table.Rule{Name: name, Path: "/" + name, Backends: []table.BackendRef{backendTo(to)}, Mirrors: mirrors}
+	rule := func(name, to string, mirrors ...model.MirrorRef) table.Rule {
+		return table.Rule{Name: name, Path: "/" + name, Backends: []model.BackendRef{backendTo(to)}, Mirrors: mirrors}
 	}
-	mirror := table.MirrorRef{Namespace: "shop", Service: "broken", Port: 80, Numerator: 1, Denominator: 1}
+	mirror := model.MirrorRef{Namespace: "shop", Service: "broken", Port: 80, Numerator: 1, Denominator: 1}
 	var log lockedbuffer.Buffer
 	g := startTable(t, Options{Panics: report, AccessLog: &log}, compileRules(t, table.Input{Rules: []table.Rule{
 		rule("well", "app"), rule("panics", "broken"), rule("copied", "app", mirror),
@@ -104,8 +105,8 @@ func TestAPanicEndsOneConnectionOfTLSAlone(t *testing.T) {
 	place.Kind = PortTLS
 	number := int32(netip.MustParseAddrPort(place.Address).Port())
 	g := startServer(t, Options{Panics: report}, ServerOptions{Certificates: &certificates}, streamTable(t,
-		[]table.Listener{{Port: number, Secure: true, Hostname: "broken.test", Transport: table.TransportTLS}},
-		[]table.Rule{{Name: "broken", Host: "broken.test", Transport: table.TransportTLS, StrictShares: true, Backends: to("app")}},
+		[]table.Listener{{Port: number, Secure: true, Hostname: "broken.test", Transport: model.TransportTLS}},
+		[]table.Rule{{Name: "broken", Host: "broken.test", Transport: model.TransportTLS, StrictShares: true, Backends: to("app")}},
 		map[string][]string{"app": {says(t, "app")}}))
 	g.listens(t, place)
 	g.breakServices("app")

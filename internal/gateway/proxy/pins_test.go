@@ -16,6 +16,7 @@ import (
 
 	testingclock "k8s.io/utils/clock/testing"
 
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
@@ -66,19 +67,19 @@ func TestRoutesWithTheSameCookieKeepEachOthersEndpoints(t *testing.T) {
 func TestRoutesWithTheSameSessionHeaderKeepEachOthersEndpoints(t *testing.T) {
 	at := named(t, "a1", "a2", "a3", "b1", "b2", "b3")
 	rule := func(path, service string) table.Rule {
-		return table.Rule{Name: path, Path: path, Affinity: &table.Affinity{By: table.AffinityByToken, Name: "Slipway-Session"}, Backends: []table.BackendRef{backendTo(service)}}
+		return table.Rule{Name: path, Path: path, Affinity: &table.Affinity{By: table.AffinityByToken, Name: "Slipway-Session"}, Backends: []model.BackendRef{backendTo(service)}}
 	}
-	of := func(names ...string) table.Service {
+	of := func(names ...string) model.Service {
 		var endpoints []string
 		for _, name := range names {
 			endpoints = append(endpoints, at[name])
 		}
-		return table.Service{Ports: map[int32]table.ServicePort{80: {Endpoints: endpoints}}}
+		return model.Service{Ports: map[int32]model.ServicePort{80: {Endpoints: endpoints}}}
 	}
 	compiled, problems := table.Compile(table.Input{
 		Listeners: []table.Listener{{Name: "all"}},
 		Rules:     []table.Rule{rule("/a", "a"), rule("/b", "b")},
-		Services:  map[table.ServiceName]table.Service{{Namespace: "shop", Name: "a"}: of("a1", "a2", "a3"), {Namespace: "shop", Name: "b"}: of("b1", "b2", "b3")},
+		Services:  map[model.ServiceName]model.Service{{Namespace: "shop", Name: "a"}: of("a1", "a2", "a3"), {Namespace: "shop", Name: "b"}: of("b1", "b2", "b3")},
 	})
 	if len(problems) > 0 {
 		t.Fatal(problems)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/slipway-dev/slipway/internal/gateway/clients"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
@@ -24,7 +25,7 @@ type relay struct {
 	server    *Server
 	conn      *clientConn
 	state     *state
-	transport table.Transport
+	transport model.Transport
 	start     time.Time
 
 	name   string       // that the client has asked for with TLS
@@ -37,7 +38,7 @@ type relay struct {
 	sent     int64 // to the client
 }
 
-func newRelay(s *Server, conn *clientConn, transport table.Transport) *relay {
+func newRelay(s *Server, conn *clientConn, transport model.Transport) *relay {
 	r := &relay{server: s, conn: conn, transport: transport, start: s.handler.options.Clock.Now()}
 	if address, err := netip.ParseAddrPort(conn.RemoteAddr().String()); err == nil {
 		r.client = address.Addr().Unmap()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/testing/authority"
 	"github.com/slipway-dev/slipway/internal/testing/lockedbuffer"
@@ -33,10 +34,10 @@ func (l *logLines) has(parts ...string) bool {
 // streamTable makes a table. Endpoints are those of port 1 of the Services, for TCP and for UDP.
 func streamTable(t testing.TB, listeners []table.Listener, rules []table.Rule, services map[string][]string) *table.Table {
 	t.Helper()
-	in := table.Input{Listeners: listeners, Rules: rules, Services: map[table.ServiceName]table.Service{}}
+	in := table.Input{Listeners: listeners, Rules: rules, Services: map[model.ServiceName]model.Service{}}
 	for name, endpoints := range services {
-		port := map[int32]table.ServicePort{1: {Endpoints: endpoints}}
-		in.Services[table.ServiceName{Name: name}] = table.Service{Ports: port, UDP: port}
+		port := map[int32]model.ServicePort{1: {Endpoints: endpoints}}
+		in.Services[model.ServiceName{Name: name}] = model.Service{Ports: port, UDP: port}
 	}
 	compiled, problems := table.Compile(in)
 	for _, problem := range problems {
@@ -45,10 +46,10 @@ func streamTable(t testing.TB, listeners []table.Listener, rules []table.Rule, s
 	return compiled
 }
 
-func to(services ...string) []table.BackendRef {
-	var refs []table.BackendRef
+func to(services ...string) []model.BackendRef {
+	var refs []model.BackendRef
 	for _, service := range services {
-		refs = append(refs, table.BackendRef{Service: service, Port: 1, Weight: 1})
+		refs = append(refs, model.BackendRef{Service: service, Port: 1, Weight: 1})
 	}
 	return refs
 }
@@ -107,18 +108,18 @@ func startStreamsWith(t testing.TB, options Options, ca *authority.Authority, se
 	}
 	compiled := streamTable(t,
 		[]table.Listener{
-			{Port: 443, Secure: true, Hostname: "through.test", Transport: table.TransportTLS},
-			{Port: 443, Secure: true, Hostname: "*.wild.test", Transport: table.TransportTLS},
-			{Port: 443, Secure: true, Hostname: "ended.test", Transport: table.TransportTCP},
+			{Port: 443, Secure: true, Hostname: "through.test", Transport: model.TransportTLS},
+			{Port: 443, Secure: true, Hostname: "*.wild.test", Transport: model.TransportTLS},
+			{Port: 443, Secure: true, Hostname: "ended.test", Transport: model.TransportTCP},
 			{Port: 443, Secure: true, Hostname: "web.test"},
 		},
 		[]table.Rule{
-			{Name: "through", Listeners: []int{0}, Host: "through.test", Transport: table.TransportTLS, StrictShares: true, Backends: to("a")},
-			{Name: "wild", Listeners: []int{1}, Host: "*.wild.test", Transport: table.TransportTLS, StrictShares: true, Backends: to("b")},
-			{Name: "exact", Listeners: []int{1}, Host: "exact.wild.test", Transport: table.TransportTLS, StrictShares: true, Backends: to("a")},
-			{Name: "refused", Listeners: []int{1}, Host: "refused.wild.test", Transport: table.TransportTLS, StrictShares: true, Backends: to("a"), Fault: &table.Fault{Reason: "Unsupported"}},
-			{Name: "nowhere", Listeners: []int{1}, Host: "nowhere.wild.test", Transport: table.TransportTLS, StrictShares: true, Backends: to("none")},
-			{Name: "ended", Listeners: []int{2}, Host: "ended.test", Transport: table.TransportTCP, StrictShares: true, Backends: to("plain")},
+			{Name: "through", Listeners: []int{0}, Host: "through.test", Transport: model.TransportTLS, StrictShares: true, Backends: to("a")},
+			{Name: "wild", Listeners: []int{1}, Host: "*.wild.test", Transport: model.TransportTLS, StrictShares: true, Backends: to("b")},
+			{Name: "exact", Listeners: []int{1}, Host: "exact.wild.test", Transport: model.TransportTLS, StrictShares: true, Backends: to("a")},
+			{Name: "refused", Listeners: []int{1}, Host: "refused.wild.test", Transport: model.TransportTLS, StrictShares: true, Backends: to("a"), Fault: &model.Fault{Reason: "Unsupported"}},
+			{Name: "nowhere", Listeners: []int{1}, Host: "nowhere.wild.test", Transport: model.TransportTLS, StrictShares: true, Backends: to("none")},
+			{Name: "ended", Listeners: []int{2}, Host: "ended.test", Transport: model.TransportTCP, StrictShares: true, Backends: to("plain")},
 			{Name: "web", Listeners: []int{3}, Host: "web.test", StrictShares: true, Backends: to("web")},
 		}, services)
 	g.gateway = startServer(t, options, ServerOptions{HTTPS: listener, HTTPSPort: 443, Certificates: certificates}, compiled)

@@ -13,12 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // backendTo is a reference to the Service "app".
-func backendTo(name string) table.BackendRef {
-	return table.BackendRef{Namespace: "shop", Service: name, Port: 80, Weight: 1, Field: "backendRefs"}
+func backendTo(name string) model.BackendRef {
+	return model.BackendRef{Namespace: "shop", Service: name, Port: 80, Weight: 1, Field: "backendRefs"}
 }
 
 // compileRules makes a table of rules. Each backend is a Service of the namespace shop at
@@ -28,13 +29,13 @@ func compileRules(t testing.TB, in table.Input, backends map[string]string) *tab
 	if in.Listeners == nil {
 		in.Listeners = []table.Listener{{Name: "all"}}
 	}
-	in.Services = map[table.ServiceName]table.Service{}
+	in.Services = map[model.ServiceName]model.Service{}
 	for name, address := range backends {
-		port := table.ServicePort{}
+		port := model.ServicePort{}
 		if address != "" {
 			port.Endpoints = []string{address}
 		}
-		in.Services[table.ServiceName{Namespace: "shop", Name: name}] = table.Service{Ports: map[int32]table.ServicePort{80: port}}
+		in.Services[model.ServiceName{Namespace: "shop", Name: name}] = model.Service{Ports: map[int32]model.ServicePort{80: port}}
 	}
 	for i := range in.Rules {
 		in.Rules[i].Index = i
@@ -48,15 +49,15 @@ func compileRules(t testing.TB, in table.Input, backends map[string]string) *tab
 
 func TestAStrictShareIsAnsweredForItsBackend(t *testing.T) {
 	fault := backendTo("app")
-	fault.Fault = &table.Fault{Reason: "RefNotPermitted", Message: "no grant"}
+	fault.Fault = &model.Fault{Reason: "RefNotPermitted", Message: "no grant"}
 	backend := serve(t, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
 	g := startTable(t, Options{}, compileRules(t, table.Input{Rules: []table.Rule{
-		{Name: "fault", Path: "/fault", StrictShares: true, Backends: []table.BackendRef{fault}},
-		{Name: "gone", Path: "/gone", StrictShares: true, Backends: []table.BackendRef{backendTo("gone")}},
-		{Name: "idle", Path: "/idle", StrictShares: true, Backends: []table.BackendRef{backendTo("idle")}},
+		{Name: "fault", Path: "/fault", StrictShares: true, Backends: []model.BackendRef{fault}},
+		{Name: "gone", Path: "/gone", StrictShares: true, Backends: []model.BackendRef{backendTo("gone")}},
+		{Name: "idle", Path: "/idle", StrictShares: true, Backends: []model.BackendRef{backendTo("idle")}},
 		{Name: "none", Path: "/none", StrictShares: true},
-		{Name: "shared", Path: "/shared", StrictShares: true, Backends: []table.BackendRef{backendTo("app"), backendTo("gone"), backendTo("idle")}},
-		{Name: "others", Path: "/others", Backends: []table.BackendRef{backendTo("app"), backendTo("gone"), backendTo("idle")}},
+		{Name: "shared", Path: "/shared", StrictShares: true, Backends: []model.BackendRef{backendTo("app"), backendTo("gone"), backendTo("idle")}},
+		{Name: "others", Path: "/others", Backends: []model.BackendRef{backendTo("app"), backendTo("gone"), backendTo("idle")}},
 	}}, map[string]string{"app": backend, "idle": ""}))
 	for path, code := range map[string]string{"/fault": "500", "/gone": "500", "/idle": "503", "/none": "500"} {
 		response, _ := g.get(path)
@@ -92,7 +93,7 @@ func TestAStrictShareIsAnsweredForItsBackend(t *testing.T) {
 // A request that is not gRPC, or not over HTTP/2, has no use for a status of gRPC.
 func TestOnlyGRPCGetsAGRPCStatus(t *testing.T) {
 	g := startTable(t, Options{}, compileRules(t, table.Input{Rules: []table.Rule{
-		{Name: "strict", StrictShares: true}, {Name: "others", Path: "/others", Backends: []table.BackendRef{backendTo("idle")}},
+		{Name: "strict", StrictShares: true}, {Name: "others", Path: "/others", Backends: []model.BackendRef{backendTo("idle")}},
 	}}, map[string]string{"idle": ""}))
 	response, _ := g.get("/", "Content-Type", "application/grpc")
 	want(t, "HTTP/1.1", status(response)+response.Header.Get("Grpc-Status"), "500")
@@ -161,9 +162,9 @@ func TestARequestGetsTheListenerOfItsPortAndTheCertificateOfItsName(t *testing.T
 		{Name: "closed", Port: 443, Secure: true, Hostname: "closed.example.com"},
 	}}
 	for i, l := range in.Listeners {
-		in.Rules = append(in.Rules, table.Rule{Name: l.Name, Listeners: []int{i}, Path: "/rule", Direct: &table.DirectResponse{StatusCode: 200, Body: []byte(l.Name)}})
+		in.Rules = append(in.Rules, table.Rule{Name: l.Name, Listeners: []int{i}, Path: "/rule", Direct: &model.DirectResponse{StatusCode: 200, Body: []byte(l.Name)}})
 	}
-	in.Rules = append(in.Rules, table.Rule{Name: "redirect", Path: "/redirect", PathType: table.PathExact, Redirect: &table.Redirect{StatusCode: 302, Host: "b.test", ListenerPort: true}})
+	in.Rules = append(in.Rules, table.Rule{Name: "redirect", Path: "/redirect", PathType: table.PathExact, Redirect: &model.Redirect{StatusCode: 302, Host: "b.test", ListenerPort: true}})
 	certificates := new(Certificates)
 	if err := certificates.SetListeners([]SecureListener{
 		{Port: 443, Certificates: []Certificate{certificate(t, 1, "some.test")}},
@@ -217,7 +218,7 @@ func TestARequestGetsTheListenerOfItsPortAndTheCertificateOfItsName(t *testing.T
 func TestTheConnectionOfAGatewayWithoutTLSIsNoneOfATLSListener(t *testing.T) {
 	ports := startTwoPorts(t, compileRules(t, table.Input{
 		Listeners: []table.Listener{{Name: "secure", Port: 80, Secure: true}},
-		Rules:     []table.Rule{{Name: "secure", Direct: &table.DirectResponse{StatusCode: 200}}},
+		Rules:     []table.Rule{{Name: "secure", Direct: &model.DirectResponse{StatusCode: 200}}},
 	}, nil), new(Certificates))
 	conn, err := net.Dial("tcp", ports.plain)
 	if err != nil {
@@ -230,13 +231,13 @@ func TestEveryMirrorGetsItsFraction(t *testing.T) {
 	backend := serve(t, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
 	first, firstCopies := recording(t)
 	second, secondCopies := recording(t)
-	mirror := func(name string, numerator uint32) table.MirrorRef {
-		return table.MirrorRef{Namespace: "shop", Service: name, Port: 80, Numerator: numerator, Denominator: 3}
+	mirror := func(name string, numerator uint32) model.MirrorRef {
+		return model.MirrorRef{Namespace: "shop", Service: name, Port: 80, Numerator: numerator, Denominator: 3}
 	}
 	g := startTable(t, Options{}, compileRules(t, table.Input{Rules: []table.Rule{{
-		Name: "r", Backends: []table.BackendRef{backendTo("app")}, Mirrors: []table.MirrorRef{mirror("first", 3), mirror("never", 0), mirror("second", 3)},
+		Name: "r", Backends: []model.BackendRef{backendTo("app")}, Mirrors: []model.MirrorRef{mirror("first", 3), mirror("never", 0), mirror("second", 3)},
 	}, {
-		Name: "third", Path: "/third", Backends: []table.BackendRef{backendTo("app")}, Mirrors: []table.MirrorRef{mirror("first", 1)},
+		Name: "third", Path: "/third", Backends: []model.BackendRef{backendTo("app")}, Mirrors: []model.MirrorRef{mirror("first", 1)},
 	}}}, map[string]string{"app": backend, "first": first, "second": second, "never": second}))
 	request := g.request("POST", "/")
 	request.Body, request.ContentLength = io.NopCloser(strings.NewReader("body")), 4
@@ -261,19 +262,19 @@ func TestEveryMirrorGetsItsFraction(t *testing.T) {
 func TestABackendHasChangesOfItsOwn(t *testing.T) {
 	backend, requests := recording(t)
 	mirror, copies := recording(t)
-	set := func(name, value string) *table.HeaderEdit {
-		return &table.HeaderEdit{Set: []table.HeaderField{{Name: name, Value: value}}}
+	set := func(name, value string) *model.HeaderEdit {
+		return &model.HeaderEdit{Set: []model.HeaderField{{Name: name, Value: value}}}
 	}
 	plain, changed := backendTo("app"), backendTo("app")
-	changed.Rewrite = &table.Rewrite{PathPrefix: "/v2"}
+	changed.Rewrite = &model.Rewrite{PathPrefix: "/v2"}
 	changed.RequestHeaders, changed.ResponseHeaders = set("X-For", "backend"), set("X-From", "backend")
-	changed.Mirrors = []table.MirrorRef{{Namespace: "shop", Service: "mirror", Port: 80, Numerator: 1, Denominator: 1}}
+	changed.Mirrors = []model.MirrorRef{{Namespace: "shop", Service: "mirror", Port: 80, Numerator: 1, Denominator: 1}}
 	rule := table.Rule{
-		Name: "plain", Path: "/plain", Backends: []table.BackendRef{plain},
-		Rewrite: &table.Rewrite{Host: "inside.test", PathPrefix: "/v1"}, RequestHeaders: set("X-For", "rule"), ResponseHeaders: set("X-Rule", "yes"),
+		Name: "plain", Path: "/plain", Backends: []model.BackendRef{plain},
+		Rewrite: &model.Rewrite{Host: "inside.test", PathPrefix: "/v1"}, RequestHeaders: set("X-For", "rule"), ResponseHeaders: set("X-Rule", "yes"),
 	}
 	other := rule
-	other.Name, other.Path, other.Backends = "changed", "/changed", []table.BackendRef{changed}
+	other.Name, other.Path, other.Backends = "changed", "/changed", []model.BackendRef{changed}
 	g := startTable(t, Options{}, compileRules(t, table.Input{Rules: []table.Rule{rule, other}}, map[string]string{"app": backend, "mirror": mirror}))
 	for path, expected := range map[string]string{
 		"/plain/x":   "inside.test /v1/x rule  yes",
@@ -290,7 +291,7 @@ func TestABackendHasChangesOfItsOwn(t *testing.T) {
 
 func TestWildcardsOfCORSAnswerWhatIsAskedFor(t *testing.T) {
 	rule := func(path string, credentials bool) table.Rule {
-		return table.Rule{Name: path, Path: path, Direct: &table.DirectResponse{StatusCode: 200}, CORS: &table.CORSRule{
+		return table.Rule{Name: path, Path: path, Direct: &model.DirectResponse{StatusCode: 200}, CORS: &table.CORSRule{
 			AllowOrigins: []string{"*"}, AllowMethods: []string{"*"}, AllowHeaders: []string{"*"}, ExposeHeaders: []string{"*", "X-Out"},
 			AllowCredentials: credentials, Wildcards: true,
 		}}
@@ -326,7 +327,7 @@ func TestARouteMayNameTheStatusesThatAreTriedAgain(t *testing.T) {
 	})
 	const wait = 150 * time.Millisecond // longer than the waits without it
 	g := startTable(t, Options{}, compileRules(t, table.Input{Rules: []table.Rule{{
-		Name: "r", Backends: []table.BackendRef{backendTo("app")},
+		Name: "r", Backends: []model.BackendRef{backendTo("app")},
 		Retries: table.Retries{Attempts: 3, Statuses: table.StatusesOf(500, 429, 200), Wait: wait},
 	}}}, map[string]string{"app": backend}))
 	begin := time.Now()

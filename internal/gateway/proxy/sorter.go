@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/internal/gateway/clienthello"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 // sorter is the listener of a port with TLS. It keeps the connections that are for listeners which are not for HTTP, and returns
@@ -87,7 +87,7 @@ func (l *sorter) deliver(next sortedConn) {
 func (l *sorter) sort(conn *clientConn) {
 	h := l.server.handler
 	defer h.options.Panics.CatchClosing("sort a connection", conn)
-	r := newRelay(l.server, conn, table.TransportTLS)
+	r := newRelay(l.server, conn, model.TransportTLS)
 	stop := context.AfterFunc(l.open, func() { _ = conn.Conn.Close() }) // ends reading
 	defer stop()
 	_ = conn.SetReadDeadline(h.options.Clock.Now().Add(l.server.options.HeaderTimeout))
@@ -104,7 +104,7 @@ func (l *sorter) sort(conn *clientConn) {
 		return
 	}
 	transport, route, found := r.state.Table.Stream(l.port, true, false, name)
-	if found && transport == table.TransportHTTP {
+	if found && transport == model.TransportHTTP {
 		l.deliver(sortedConn{conn: conn})
 		return
 	}

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 // watch bounds calls that wait for the client of an HTTP/2 stream. When a call takes too
@@ -130,9 +130,9 @@ func (b *streamBody) liftRate() {
 }
 
 // clientIdle bounds how long the client may send nothing of its body. 0 means no bound.
-func (e *exchange) clientIdle(backend *table.Backend) time.Duration {
+func (e *exchange) clientIdle(backend *model.Backend) time.Duration {
 	switch {
-	case backend.Protocol == table.ProtocolGRPC:
+	case backend.Protocol == model.ProtocolGRPC:
 		return 0
 	case e.route.Timeouts.IdleSet:
 		return e.route.Timeouts.Idle
@@ -141,9 +141,9 @@ func (e *exchange) clientIdle(backend *table.Backend) time.Duration {
 }
 
 // backendIdle bounds how long the backend may send nothing of its response's body.
-func (e *exchange) backendIdle(backend *table.Backend) time.Duration {
+func (e *exchange) backendIdle(backend *model.Backend) time.Duration {
 	switch {
-	case backend.Protocol == table.ProtocolGRPC:
+	case backend.Protocol == model.ProtocolGRPC:
 		return 0
 	case e.route.Timeouts.IdleSet:
 		return e.route.Timeouts.Idle

@@ -9,12 +9,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 // endTLS is how TLS of clients is ended for connections whose bytes are forwarded. Nil: it is not.
-func (s *Server) endTLS(transport table.Transport) *tls.Config {
-	if transport != table.TransportTCP || s.tls == nil {
+func (s *Server) endTLS(transport model.Transport) *tls.Config {
+	if transport != model.TransportTCP || s.tls == nil {
 		return nil
 	}
 	config := s.tls.Clone()
@@ -94,7 +94,7 @@ func (s *Server) pause(ctx context.Context) bool {
 // forwardStream forwards a connection of a port for TCP.
 func (s *Server) forwardStream(ctx context.Context, conn *clientConn, number int32) {
 	defer s.handler.options.Panics.CatchClosing("forward a connection", conn)
-	r := newRelay(s, conn, table.TransportTCP)
+	r := newRelay(s, conn, model.TransportTCP)
 	r.state = s.handler.current.Load()
 	if r.state != nil {
 		_, r.route, _ = r.state.Table.Stream(number, false, false, "")

@@ -12,11 +12,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	testingclock "k8s.io/utils/clock/testing"
 
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // tcpGateway is a gateway with a port for TCP whose connections go to these endpoints.
-func tcpGateway(t *testing.T, options Options, services map[string][]string, backends ...table.BackendRef) (*gateway, Place) {
+func tcpGateway(t *testing.T, options Options, services map[string][]string, backends ...model.BackendRef) (*gateway, Place) {
 	t.Helper()
 	place := freePlace(t)
 	place.Kind = PortTCP
@@ -25,11 +26,11 @@ func tcpGateway(t *testing.T, options Options, services map[string][]string, bac
 	return g, place
 }
 
-func tcpTable(t *testing.T, place Place, services map[string][]string, backends ...table.BackendRef) *table.Table {
+func tcpTable(t *testing.T, place Place, services map[string][]string, backends ...model.BackendRef) *table.Table {
 	t.Helper()
 	number := int32(netip.MustParseAddrPort(place.Address).Port())
-	return streamTable(t, []table.Listener{{Port: number, Transport: table.TransportTCP}},
-		[]table.Rule{{Name: "tcp", Transport: table.TransportTCP, StrictShares: true, Backends: backends}, {Name: "later", Transport: table.TransportTCP, Backends: to("later")}}, services)
+	return streamTable(t, []table.Listener{{Port: number, Transport: model.TransportTCP}},
+		[]table.Rule{{Name: "tcp", Transport: model.TransportTCP, StrictShares: true, Backends: backends}, {Name: "later", Transport: model.TransportTCP, Backends: to("later")}}, services)
 }
 
 func dialTCP(t *testing.T, address string) *net.TCPConn {
@@ -184,10 +185,10 @@ func TestAConnectionIsOpenUntilItsPortHasDrained(t *testing.T) {
 // A metric that is there twice would make all of them unreadable.
 func TestAPortThatIsReachedInSeveralWaysIsToldOnce(t *testing.T) {
 	services := map[string][]string{"app": {"192.0.2.1:1", "192.0.2.2:1"}}
-	compiled := streamTable(t, []table.Listener{{Port: 1}, {Port: 2, Transport: table.TransportTCP}, {Port: 3, Transport: table.TransportUDP}}, []table.Rule{
+	compiled := streamTable(t, []table.Listener{{Port: 1}, {Port: 2, Transport: model.TransportTCP}, {Port: 3, Transport: model.TransportUDP}}, []table.Rule{
 		{Name: "http", Listeners: []int{0}, Backends: to("app")},
-		{Name: "tcp", Listeners: []int{1}, Transport: table.TransportTCP, Backends: to("app")},
-		{Name: "udp", Listeners: []int{2}, Transport: table.TransportUDP, Backends: to("app")},
+		{Name: "tcp", Listeners: []int{1}, Transport: model.TransportTCP, Backends: to("app")},
+		{Name: "udp", Listeners: []int{2}, Transport: model.TransportUDP, Backends: to("app")},
 	}, services)
 	want(t, "backends", len(compiled.Backends), 3)
 	states := startTable(t, Options{}, compiled).handler.BackendStates()
@@ -210,7 +211,7 @@ func TestConnectionsAndDatagramsAreLetInByAddress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			services := map[string][]string{"a": {says(t, "a")}, "later": nil}
 			g, place := tcpGateway(t, Options{}, services, to("a")...)
-			admit(t, g, place, table.TransportTCP, services, tc.rule)
+			admit(t, g, place, model.TransportTCP, services, tc.rule)
 			got, _ := io.ReadAll(dialTCP(t, place.Address))
 			want(t, "a connection is let in", string(got) == "a", tc.in)
 
@@ -218,7 +219,7 @@ func TestConnectionsAndDatagramsAreLetInByAddress(t *testing.T) {
 			d := startDatagrams(t, Options{}, services, to("a")...)
 			client := d.client(t)
 			want(t, "before", ask(t, client, "1"), "a 1")
-			admit(t, d.gateway, d.place, table.TransportUDP, services, tc.rule)
+			admit(t, d.gateway, d.place, model.TransportUDP, services, tc.rule)
 			if tc.in {
 				want(t, "a datagram", ask(t, client, "2"), "a 2")
 				return
@@ -233,7 +234,7 @@ func TestConnectionsAndDatagramsAreLetInByAddress(t *testing.T) {
 }
 
 // admit has the routes of a port let clients in by their address.
-func admit(t *testing.T, g *gateway, place Place, transport table.Transport, services map[string][]string, rule *table.AddressRule) {
+func admit(t *testing.T, g *gateway, place Place, transport model.Transport, services map[string][]string, rule *table.AddressRule) {
 	t.Helper()
 	number := int32(netip.MustParseAddrPort(place.Address).Port())
 	g.handler.Set(Config{Table: streamTable(t, []table.Listener{{Port: number, Transport: transport}},

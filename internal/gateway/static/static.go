@@ -13,8 +13,8 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // document is the content of the file: an APIGateway, and the data that otherwise comes
@@ -49,7 +49,7 @@ type Config struct {
 	// Clients is how clients of HTTPS prove who they are. Nil: they need not.
 	Clients *proxy.ClientCheck
 	// Problems are the routes and health checks that do not work as the file says.
-	Problems []table.Problem
+	Problems []model.Problem
 }
 
 // Parse reads the content of a file. The error names the field.
@@ -105,8 +105,8 @@ func contentsOf(in map[string]map[string]string) map[string]map[string][]byte {
 	return contents
 }
 
-func servicesOf(backends map[string]backend) (map[string]table.Service, error) {
-	services := map[string]table.Service{}
+func servicesOf(backends map[string]backend) (map[string]model.Service, error) {
+	services := map[string]model.Service{}
 	for key, backend := range backends {
 		name, text, _ := strings.Cut(key, ":")
 		port, err := strconv.ParseUint(text, 10, 16)
@@ -120,9 +120,9 @@ func servicesOf(backends map[string]backend) (map[string]table.Service, error) {
 		}
 		service, ok := services[name]
 		if !ok {
-			service.Ports = map[int32]table.ServicePort{}
+			service.Ports = map[int32]model.ServicePort{}
 		}
-		service.Ports[int32(port)] = table.ServicePort{AppProtocol: backend.AppProtocol, Endpoints: backend.Addresses}
+		service.Ports[int32(port)] = model.ServicePort{AppProtocol: backend.AppProtocol, Endpoints: backend.Addresses}
 		services[name] = service
 	}
 	return services, nil
@@ -135,7 +135,7 @@ func certificatesOf(spec []slipwayv1alpha1.GatewayTLS, secrets map[string]map[st
 		if secret == nil {
 			return nil, fmt.Errorf("spec.tls[%d].secretRef: there is no secret %q", i, in.SecretRef.Name)
 		}
-		pair, err := table.ParsePair(secret["tls.crt"], secret["tls.key"])
+		pair, err := model.ParsePair(secret["tls.crt"], secret["tls.key"])
 		if err != nil {
 			return nil, fmt.Errorf("spec.tls[%d].secretRef: tls.crt and tls.key of secret %q: %w", i, in.SecretRef.Name, err)
 		}

@@ -12,8 +12,8 @@ import (
 
 	testingclock "k8s.io/utils/clock/testing"
 
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/panics"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 const head = "apiVersion: slipway.dev/v1alpha1\nkind: APIGateway\nmetadata: {name: edge}\n"
@@ -37,14 +37,14 @@ backends:
 	if err != nil {
 		t.Fatal(err)
 	}
-	backends := map[string]*table.Backend{}
+	backends := map[string]*model.Backend{}
 	for _, backend := range config.Proxy.Table.Backends {
 		backends[backend.ID] = backend
 	}
-	if got := backends["user-service:8080"]; got == nil || strings.Join(got.Endpoints, " ") != "127.0.0.1:9001 [::1]:9001" || got.Protocol != table.ProtocolHTTP1 || got.HealthCheck == nil || got.HealthCheck.Path != "/healthz" {
+	if got := backends["user-service:8080"]; got == nil || strings.Join(got.Endpoints, " ") != "127.0.0.1:9001 [::1]:9001" || got.Protocol != model.ProtocolHTTP1 || got.HealthCheck == nil || got.HealthCheck.Path != "/healthz" {
 		t.Errorf("got %+v", got)
 	}
-	if got := backends["user-service:9090"]; got == nil || got.Protocol != table.ProtocolH2C || got.HealthCheck != nil {
+	if got := backends["user-service:9090"]; got == nil || got.Protocol != model.ProtocolH2C || got.HealthCheck != nil {
 		t.Errorf("got %+v", got)
 	}
 	if len(config.Problems) != 2 || config.Problems[0].Reason != "BackendNotFound" || config.Problems[1].Route != "user-service:9090" {

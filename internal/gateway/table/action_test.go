@@ -8,6 +8,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	apiroutes "github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -45,10 +46,10 @@ func TestRewriteGivesTheBackendItsPath(t *testing.T) {
 }
 
 func TestHeadersAreRemovedThenSetThenAdded(t *testing.T) {
-	edit := table.HeaderEdit{
+	edit := model.HeaderEdit{
 		Remove: []string{"X-Gone", "X-Both"},
-		Set:    []table.HeaderField{{Name: "X-Set", Value: "new"}},
-		Add:    []table.HeaderField{{Name: "X-Both", Value: "new"}, {Name: "X-More", Value: "two"}},
+		Set:    []model.HeaderField{{Name: "X-Set", Value: "new"}},
+		Add:    []model.HeaderField{{Name: "X-Both", Value: "new"}, {Name: "X-More", Value: "two"}},
 	}
 	got := http.Header{"X-Gone": {"a"}, "X-Both": {"a"}, "X-Set": {"a", "b"}, "X-More": {"one"}, "X-Other": {"a"}}
 	edit.Apply(got)

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/slipway-dev/slipway/internal/gateway/clients"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 // AddressRule says from which addresses requests are let in. Each is an address or a range in CIDR form.
@@ -27,7 +28,7 @@ func (a *Addresses) Admit(client netip.Addr) bool {
 	return len(a.allow) == 0 || clients.Within(a.allow, client)
 }
 
-func compileAddresses(e *compiled, rule *Rule) *Fault {
+func compileAddresses(e *compiled, rule *Rule) *model.Fault {
 	if rule.ClientAddresses == nil {
 		return nil
 	}
@@ -49,7 +50,7 @@ func compileAddresses(e *compiled, rule *Rule) *Fault {
 		}
 	}
 	if len(addresses.allow)+len(addresses.deny) == 0 {
-		return invalid("clientAddresses: set at least one of allow and deny")
+		return model.Invalid("clientAddresses: set at least one of allow and deny")
 	}
 	e.ClientAddresses = addresses
 	return nil
@@ -57,17 +58,17 @@ func compileAddresses(e *compiled, rule *Rule) *Fault {
 
 // parseRange reads an address or a range. An IPv4 address that is written as an IPv6 one is refused: clients are compared as IPv4,
 // so it would never fit.
-func parseRange(field, text string) (netip.Prefix, *Fault) {
+func parseRange(field, text string) (netip.Prefix, *model.Fault) {
 	prefix, err := netip.ParsePrefix(text)
 	if err != nil {
 		address, err := netip.ParseAddr(text)
 		if err != nil || address.Zone() != "" {
-			return netip.Prefix{}, invalid("%s: %q is neither an address nor a range such as 10.0.0.0/8", field, text)
+			return netip.Prefix{}, model.Invalid("%s: %q is neither an address nor a range such as 10.0.0.0/8", field, text)
 		}
 		prefix = netip.PrefixFrom(address, address.BitLen())
 	}
 	if embedded := netip.MustParsePrefix("::ffff:0:0/96"); prefix.Addr().Is4In6() || prefix.Bits() > 0 && prefix.Overlaps(embedded) {
-		return netip.Prefix{}, invalid("%s: %q: write IPv4 addresses as such", field, text)
+		return netip.Prefix{}, model.Invalid("%s: %q: write IPv4 addresses as such", field, text)
 	}
 	return prefix.Masked(), nil
 }

@@ -5,11 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // admits compiles a rule with these addresses.
-func admits(t *testing.T, rule table.AddressRule) (*table.Addresses, []table.Problem) {
+func admits(t *testing.T, rule table.AddressRule) (*table.Addresses, []model.Problem) {
 	t.Helper()
 	compiled, problems := oneListener(table.Input{Rules: []table.Rule{{Direct: answer, ClientAddresses: &rule}}})
 	return compiled.Routes[0].ClientAddresses, problems

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/rendezvous"
 )
 
@@ -49,36 +50,36 @@ const (
 	maxSessionLifetime = 400 * 24 * time.Hour // browsers keep no cookie longer
 )
 
-func compileAffinity(e *compiled, rule *Rule) *Fault {
+func compileAffinity(e *compiled, rule *Rule) *model.Fault {
 	if rule.Affinity == nil {
 		return nil
 	}
 	affinity := *rule.Affinity
 	switch affinity.By {
 	case AffinityByCookie:
-		if affinity.Name != "" && (!isToken(affinity.Name) || len(affinity.Name) > maxSessionName) {
-			return invalid("%s: %q cannot be the name of a cookie of at most %d characters", affinity.NameField, affinity.Name, maxSessionName)
+		if affinity.Name != "" && (!fieldname.IsToken(affinity.Name) || len(affinity.Name) > maxSessionName) {
+			return model.Invalid("%s: %q cannot be the name of a cookie of at most %d characters", affinity.NameField, affinity.Name, maxSessionName)
 		}
 		if strings.Contains(strings.ToLower(affinity.Name), LoginCookies) {
-			return invalid("%s: %q is a name of cookies of log-ins", affinity.NameField, affinity.Name)
+			return model.Invalid("%s: %q is a name of cookies of log-ins", affinity.NameField, affinity.Name)
 		}
 		if affinity.Lifetime < 0 || affinity.Lifetime > maxSessionLifetime || affinity.Lifetime%time.Second != 0 {
-			return invalid("%s: %v is not from 1 second to 400 days, in whole seconds", affinity.LifetimeField, affinity.Lifetime)
+			return model.Invalid("%s: %v is not from 1 second to 400 days, in whole seconds", affinity.LifetimeField, affinity.Lifetime)
 		}
 	case AffinityByToken, AffinityByHeader:
 		name := textproto.CanonicalMIMEHeaderKey(affinity.Name)
-		if !isToken(name) || len(name) > maxSessionName {
-			return invalid("%s: %q cannot be the name of a header of at most %d characters", affinity.NameField, affinity.Name, maxSessionName)
+		if !fieldname.IsToken(name) || len(name) > maxSessionName {
+			return model.Invalid("%s: %q cannot be the name of a header of at most %d characters", affinity.NameField, affinity.Name, maxSessionName)
 		}
 		if fieldname.ForbiddenTrailer(name) && name != "Authorization" || name == "Cookie" || affinity.By == AffinityByToken && !isFreeHeader(name) {
-			return invalid("%s: %s has a meaning of its own", affinity.NameField, name)
+			return model.Invalid("%s: %s has a meaning of its own", affinity.NameField, name)
 		}
 		affinity.Name = name
 	case AffinityByAddress:
 	case AffinityNone:
 		return nil
 	default:
-		return invalid("sessionAffinity: exactly one of cookie, header, clientAddress and none must be set")
+		return model.Invalid("sessionAffinity: exactly one of cookie, header, clientAddress and none must be set")
 	}
 	if len(rule.Backends) > 0 {
 		affinity.Scope = nameOf(&rule.Backends[0])
@@ -122,7 +123,7 @@ func (r *Route) PickFor(hash uint64) (*WeightedBackend, Lack) {
 
 // seedOf returns the seed of a backend. It does not depend on the place in the list. before are the earlier backends: of one
 // that is named twice, each has a seed of its own.
-func seedOf(ref *BackendRef, before []BackendRef) uint64 {
+func seedOf(ref *model.BackendRef, before []model.BackendRef) uint64 {
 	name, times := nameOf(ref), 0
 	for i := range before {
 		if nameOf(&before[i]) == name {
@@ -132,6 +133,6 @@ func seedOf(ref *BackendRef, before []BackendRef) uint64 {
 	return rendezvous.Hash(fmt.Sprintf("%s#%d", name, times))
 }
 
-func nameOf(ref *BackendRef) string {
-	return BackendName{ServiceName: ServiceName{ref.Namespace, ref.Service}, Port: ref.Port}.String()
+func nameOf(ref *model.BackendRef) string {
+	return model.BackendName{ServiceName: model.ServiceName{Namespace: ref.Namespace, Name: ref.Service}, Port: ref.Port}.String()
 }

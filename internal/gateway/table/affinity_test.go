@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -39,7 +40,7 @@ func TestAffinityThatCannotBeServedIsRefused(t *testing.T) {
 		"something else":            {table.Affinity{By: 9}, "exactly one of"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f, _ := table.Check(&table.Rule{Affinity: &tc.affinity, Backends: []table.BackendRef{{Service: "a", Port: 80, Weight: 1}}})
+			f, _ := table.Check(&table.Rule{Affinity: &tc.affinity, Backends: []model.BackendRef{{Service: "a", Port: 80, Weight: 1}}})
 			if (f == nil) != (tc.refused == "") || f != nil && !strings.Contains(f.Message, tc.refused) {
 				t.Errorf("got %v, want %q", f, tc.refused)
 			}
@@ -48,15 +49,15 @@ func TestAffinityThatCannotBeServedIsRefused(t *testing.T) {
 }
 
 // backendsOf returns which backends clients get.
-func backendsOf(t *testing.T, refs ...table.BackendRef) []string {
+func backendsOf(t *testing.T, refs ...model.BackendRef) []string {
 	t.Helper()
 	compiled, _ := table.Compile(table.Input{
 		Listeners: []table.Listener{{Name: "all"}},
 		Rules:     []table.Rule{{Affinity: &table.Affinity{By: table.AffinityByAddress}, Backends: refs}},
-		Services: map[table.ServiceName]table.Service{
-			{Name: "a"}: {Ports: map[int32]table.ServicePort{80: {Endpoints: []string{"10.0.0.1:80"}}}},
-			{Name: "b"}: {Ports: map[int32]table.ServicePort{80: {Endpoints: []string{"10.0.0.2:80"}}}},
-			{Name: "c"}: {Ports: map[int32]table.ServicePort{80: {}}},
+		Services: map[model.ServiceName]model.Service{
+			{Name: "a"}: {Ports: map[int32]model.ServicePort{80: {Endpoints: []string{"10.0.0.1:80"}}}},
+			{Name: "b"}: {Ports: map[int32]model.ServicePort{80: {Endpoints: []string{"10.0.0.2:80"}}}},
+			{Name: "c"}: {Ports: map[int32]model.ServicePort{80: {}}},
 		},
 	})
 	out := make([]string, 10_000)
@@ -70,8 +71,8 @@ func backendsOf(t *testing.T, refs ...table.BackendRef) []string {
 	return out
 }
 
-func ref(service string, weight uint32) table.BackendRef {
-	return table.BackendRef{Service: service, Port: 80, Weight: weight}
+func ref(service string, weight uint32) model.BackendRef {
+	return model.BackendRef{Service: service, Port: 80, Weight: weight}
 }
 
 // The order of the list means nothing, a backend without weight or endpoints gets nothing, and a canary takes its share and
@@ -105,7 +106,7 @@ func TestEqualHashesGetTheSameBackend(t *testing.T) {
 }
 
 func TestTheScopeIsTheFirstBackend(t *testing.T) {
-	for _, refs := range [][]table.BackendRef{{ref("a", 1)}, {ref("a", 1), ref("b", 1)}, {ref("a", 0), ref("missing", 1)}} {
+	for _, refs := range [][]model.BackendRef{{ref("a", 1)}, {ref("a", 1), ref("b", 1)}, {ref("a", 0), ref("missing", 1)}} {
 		compiled, _ := table.Compile(table.Input{Listeners: []table.Listener{{Name: "all"}}, Rules: []table.Rule{{Affinity: &table.Affinity{}, Backends: refs}}})
 		if got := compiled.Routes[0].Affinity.Scope; got != "a:80" {
 			t.Errorf("%s: the scope is %q", fmt.Sprint(refs), got)

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"time"
 
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/token"
 )
 
@@ -60,7 +61,7 @@ type Basic struct {
 // External asks a Service about each request.
 type External struct {
 	// Ref is the Service. Its Weight means nothing.
-	Ref BackendRef
+	Ref model.BackendRef
 	// GRPC tells that the Service is asked as envoy.service.auth.v3 says. Otherwise it is asked with an HTTP request.
 	GRPC bool
 	// Path is where the Service is asked over HTTP.
@@ -79,7 +80,7 @@ type External struct {
 	LetIn bool
 
 	// Backend is the Service. Nil: it must not be asked, and nobody is let in. Compile sets it.
-	Backend *Backend
+	Backend *model.Backend
 }
 
 // JWT requires a signed token.

@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 // OIDC lets browsers log in at an OpenID Connect provider.
@@ -73,28 +75,28 @@ func isIssuer(issuer string) bool {
 }
 
 // newOIDC checks and completes OIDC.
-func newOIDC(auth OIDC) (*OIDC, *Fault) {
+func newOIDC(auth OIDC) (*OIDC, *model.Fault) {
 	made, f := CheckOIDC(auth)
 	if f == nil && len(auth.Secrets) == 0 {
-		return nil, invalid("auth.oidc.clientSecretRef must be set")
+		return nil, model.Invalid("auth.oidc.clientSecretRef must be set")
 	}
 	return made, f
 }
 
 // CheckOIDC does the same without the client secret.
-func CheckOIDC(auth OIDC) (*OIDC, *Fault) {
+func CheckOIDC(auth OIDC) (*OIDC, *model.Fault) {
 	if !isIssuer(auth.Issuer) {
-		return nil, invalid("auth.oidc.issuer: %q is not an http or https address without query and fragment", auth.Issuer)
+		return nil, model.Invalid("auth.oidc.issuer: %q is not an http or https address without query and fragment", auth.Issuer)
 	}
 	if auth.ClientID == "" {
-		return nil, invalid("auth.oidc.clientID must be set")
+		return nil, model.Invalid("auth.oidc.clientID must be set")
 	}
 	if auth.Length < time.Minute || auth.Length > maxSession {
-		return nil, invalid("auth.oidc.sessionLength: %v is not from 1m to 24h", auth.Length)
+		return nil, model.Invalid("auth.oidc.sessionLength: %v is not from 1m to 24h", auth.Length)
 	}
 	for _, scope := range auth.Scopes {
 		if scope == "" || strings.ContainsFunc(scope, func(c rune) bool { return c <= ' ' || c == '"' || c == '\\' || c >= 0x7f }) {
-			return nil, invalid("auth.oidc.scopes: %q is not a scope", scope)
+			return nil, model.Invalid("auth.oidc.scopes: %q is not a scope", scope)
 		}
 	}
 	for _, one := range []struct{ field, path string }{{"redirectPath", auth.RedirectPath}, {"logoutPath", auth.LogoutPath}} {
@@ -106,7 +108,7 @@ func CheckOIDC(auth OIDC) (*OIDC, *Fault) {
 		}
 	}
 	if auth.RedirectPath == auth.LogoutPath {
-		return nil, invalid("auth.oidc: redirectPath and logoutPath must not be the same")
+		return nil, model.Invalid("auth.oidc: redirectPath and logoutPath must not be the same")
 	}
 	if f := checkAfterLogout(&auth); f != nil {
 		return nil, f
@@ -124,13 +126,13 @@ func CheckOIDC(auth OIDC) (*OIDC, *Fault) {
 }
 
 // checkAfterLogout checks the page after a log-out. It must not be what the gateway answers itself.
-func checkAfterLogout(auth *OIDC) *Fault {
+func checkAfterLogout(auth *OIDC) *model.Fault {
 	const field = "auth.oidc.afterLogout"
 	switch auth.AfterLogout {
 	case "":
 		return nil
 	case auth.RedirectPath, auth.LogoutPath:
-		return invalid("%s: %q must not be redirectPath or logoutPath", field, auth.AfterLogout)
+		return model.Invalid("%s: %q must not be redirectPath or logoutPath", field, auth.AfterLogout)
 	}
 	if auth.AfterLogout == "/" {
 		return nil
@@ -139,10 +141,10 @@ func checkAfterLogout(auth *OIDC) *Fault {
 }
 
 // checkOwnPath checks a path that means something to the gateway. It must have one reading, which is itself.
-func checkOwnPath(field, text string) *Fault {
+func checkOwnPath(field, text string) *model.Fault {
 	path, err := ParsePath(text)
 	if err != nil || !path.ReadsOneWay() || path.Match != text || text == "/" {
-		return invalid("%s: %q is not a plain path such as /oauth2/callback", field, text)
+		return model.Invalid("%s: %q is not a plain path such as /oauth2/callback", field, text)
 	}
 	return nil
 }

@@ -6,42 +6,43 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // toWeb is a rule whose backend and mirror are the same port.
-func toWeb(path string, own *table.BackendSettings) table.Rule {
+func toWeb(path string, own *model.BackendSettings) table.Rule {
 	return table.Rule{
 		Path: path, BackendSettings: own,
-		Backends: []table.BackendRef{{Service: "web", Port: 80, Weight: 1}},
-		Mirrors:  []table.MirrorRef{{Service: "web", Port: 80, Numerator: 1, Denominator: 1}},
+		Backends: []model.BackendRef{{Service: "web", Port: 80, Weight: 1}},
+		Mirrors:  []model.MirrorRef{{Service: "web", Port: 80, Numerator: 1, Denominator: 1}},
 	}
 }
 
 func TestRulesOfAGroupShareTheirBackendsAndOthersKeepTheirOwn(t *testing.T) {
-	name := table.BackendName{ServiceName: table.ServiceName{Name: "web"}, Port: 80}
-	check := &table.HealthCheck{Path: "/ok", Period: time.Second, Timeout: time.Second, Healthy: 1, Unhealthy: 1}
-	few := &table.BackendSettings{Group: "a/b", Limits: table.Limits{Connections: 1, Requests: 1}, HealthCheck: check}
+	name := model.BackendName{ServiceName: model.ServiceName{Name: "web"}, Port: 80}
+	check := &model.HealthCheck{Path: "/ok", Period: time.Second, Timeout: time.Second, Healthy: 1, Unhealthy: 1}
+	few := &model.BackendSettings{Group: "a/b", Limits: model.Limits{Connections: 1, Requests: 1}, HealthCheck: check}
 	same := *few
-	other := &table.BackendSettings{Group: "b", Limits: table.Limits{Connections: 2, Requests: 2}}
+	other := &model.BackendSettings{Group: "b", Limits: model.Limits{Connections: 2, Requests: 2}}
 	rules := []table.Rule{toWeb("/none", nil), toWeb("/few", few), toWeb("/same", &same), toWeb("/other", other)}
 	for i := range rules {
 		rules[i].Index = i
 	}
-	grpc := table.ProtocolGRPC
+	grpc := model.ProtocolGRPC
 	compiled, problems := oneListener(table.Input{
 		Services: everywhere(), Rules: rules,
-		Settings: map[table.BackendName]table.Settings{name: {Protocol: &grpc}},
+		Settings: map[model.BackendName]model.Settings{name: {Protocol: &grpc}},
 	})
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
 	got := map[string]string{}
 	for path, want := range map[string]struct {
-		limits table.Limits
-		check  *table.HealthCheck
+		limits model.Limits
+		check  *model.HealthCheck
 	}{
-		"/none": {table.DefaultLimits(), nil}, "/few": {few.Limits, check}, "/same": {few.Limits, check}, "/other": {other.Limits, nil},
+		"/none": {model.DefaultLimits(), nil}, "/few": {few.Limits, check}, "/same": {few.Limits, check}, "/other": {other.Limits, nil},
 	} {
 		route := compiled.Match(&table.Request{Method: "GET", Path: path})
 		b := route.Backends[0].Backend
@@ -61,10 +62,10 @@ func TestRulesOfAGroupShareTheirBackendsAndOthersKeepTheirOwn(t *testing.T) {
 
 func TestConnectionsThatAreNotReadHaveLimitsAndNoChecks(t *testing.T) {
 	rule := table.Rule{
-		Transport: table.TransportTCP, Backends: []table.BackendRef{{Service: "web", Port: 80, Weight: 1}},
-		BackendSettings: &table.BackendSettings{Group: "a", Limits: table.Limits{Connections: 1, Requests: 1}, HealthCheck: &table.HealthCheck{Path: "/", Period: 1, Timeout: 1, Healthy: 1, Unhealthy: 1}},
+		Transport: model.TransportTCP, Backends: []model.BackendRef{{Service: "web", Port: 80, Weight: 1}},
+		BackendSettings: &model.BackendSettings{Group: "a", Limits: model.Limits{Connections: 1, Requests: 1}, HealthCheck: &model.HealthCheck{Path: "/", Period: 1, Timeout: 1, Healthy: 1, Unhealthy: 1}},
 	}
-	compiled, problems := table.Compile(table.Input{Listeners: []table.Listener{{Port: 1, Transport: table.TransportTCP}}, Services: everywhere(), Rules: []table.Rule{rule}})
+	compiled, problems := table.Compile(table.Input{Listeners: []table.Listener{{Port: 1, Transport: model.TransportTCP}}, Services: everywhere(), Rules: []table.Rule{rule}})
 	if len(problems) > 0 || len(compiled.Backends) != 1 {
 		t.Fatalf("%+v, %v", compiled.Backends, problems)
 	}
@@ -74,11 +75,11 @@ func TestConnectionsThatAreNotReadHaveLimitsAndNoChecks(t *testing.T) {
 }
 
 func TestARuleWithWrongBackendSettingsIsNotServed(t *testing.T) {
-	good := table.Limits{Connections: 1, Requests: 1}
-	for want, own := range map[string]*table.BackendSettings{
+	good := model.Limits{Connections: 1, Requests: 1}
+	for want, own := range map[string]*model.BackendSettings{
 		"backends: the group has no name": {Limits: good},
 		"backends: maxConnections and maxRequests must be at least 1, maxPendingRequests at least 0": {Group: "a"},
-		`backends.healthCheck: path: "x" cannot be a path: the path does not begin with a slash`:     {Group: "a", Limits: good, HealthCheck: &table.HealthCheck{Path: "x"}},
+		`backends.healthCheck: path: "x" cannot be a path: the path does not begin with a slash`:     {Group: "a", Limits: good, HealthCheck: &model.HealthCheck{Path: "x"}},
 	} {
 		compiled, problems := oneListener(table.Input{Services: everywhere(), Rules: []table.Rule{toWeb("/", own)}})
 		if len(problems) != 1 || problems[0].Message != want {

@@ -1,97 +1,20 @@
 package table_test
 
 import (
-	"bytes"
-	"crypto/x509"
-	"encoding/pem"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
-	"github.com/slipway-dev/slipway/internal/testing/authority"
 )
 
-func TestNewBackendTLS(t *testing.T) {
-	ca := authority.New(t, "ca")
-	certificate, key := ca.IssuePEM(t, x509.Certificate{})
-	_, otherKey := ca.IssuePEM(t, x509.Certificate{})
-	for name, tc := range map[string]struct {
-		in    table.BackendTLSInput
-		wrong string
-	}{
-		"an authority":                          {in: table.BackendTLSInput{Roots: ca.PEM()}},
-		"two authorities and text":              {in: table.BackendTLSInput{Roots: []byte("ours:\n" + string(ca.PEM()) + "theirs:\n" + string(authority.New(t, "b").PEM()))}},
-		"the system":                            {in: table.BackendTLSInput{System: true}},
-		"a certificate to show":                 {in: table.BackendTLSInput{System: true, Certificate: certificate, PrivateKey: key}},
-		"nothing":                               {wrong: "there is no certificate in PEM"},
-		"no PEM":                                {in: table.BackendTLSInput{Roots: []byte("x")}, wrong: "there is no certificate in PEM"},
-		"a key":                                 {in: table.BackendTLSInput{Roots: key}, wrong: `there is a block "PRIVATE KEY" beside certificates`},
-		"a key beside an authority":             {in: table.BackendTLSInput{Roots: append(ca.PEM(), key...)}, wrong: `there is a block "PRIVATE KEY" beside certificates`},
-		"a damaged certificate":                 {in: table.BackendTLSInput{Roots: []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")}, wrong: "a certificate cannot be read"},
-		"a certificate that is no PEM any more": {in: table.BackendTLSInput{Roots: append(ca.PEM(), "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n"...)}, wrong: "a block of PEM cannot be read"},
-		"a certificate that is cut off":         {in: table.BackendTLSInput{Roots: append(ca.PEM(), ca.PEM()[:100]...)}, wrong: "a block of PEM cannot be read"},
-		"another key":                           {in: table.BackendTLSInput{System: true, Certificate: certificate, PrivateKey: otherKey}, wrong: "the certificate to show and its key"},
-		"a certificate without a key":           {in: table.BackendTLSInput{System: true, Certificate: certificate}, wrong: "the certificate to show and its key"},
-		"a key without a certificate":           {in: table.BackendTLSInput{System: true, PrivateKey: key}, wrong: "the certificate to show and its key"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			made, err := table.NewBackendTLS(tc.in)
-			switch {
-			case tc.wrong == "" && err != nil:
-				t.Error(err)
-			case tc.wrong != "" && (err == nil || !strings.Contains(err.Error(), tc.wrong)):
-				t.Errorf("got %v, want %q", err, tc.wrong)
-			case err == nil && (made.Roots == nil) != tc.in.System:
-				t.Errorf("roots: %v", made.Roots)
-			case err == nil && (made.Certificate == nil) != (len(tc.in.Certificate) == 0):
-				t.Errorf("certificate: %v", made.Certificate)
-			}
-		})
-	}
-}
-
-func TestTheIdentityOfTLSIsThatOfItsInput(t *testing.T) {
-	a, b := authority.New(t, "a"), authority.New(t, "b")
-	certificate, key := a.IssuePEM(t, x509.Certificate{})
-	other, otherKey := a.IssuePEM(t, x509.Certificate{})
-	inputs := []table.BackendTLSInput{
-		{Roots: a.PEM()},
-		{Roots: b.PEM()},
-		{System: true},
-		{Roots: a.PEM(), ServerName: "x"},
-		{Roots: a.PEM(), Names: []string{"x"}},
-		{Roots: a.PEM(), URIs: []string{"x"}},
-		{Roots: a.PEM(), Names: []string{"x", "y"}},
-		{Roots: a.PEM(), Names: []string{`x","y`}},
-		{Roots: a.PEM(), Certificate: certificate, PrivateKey: key},
-		{Roots: a.PEM(), Certificate: other, PrivateKey: otherKey},
-	}
-	seen := map[string]int{}
-	for i, in := range inputs {
-		first, err := table.NewBackendTLS(in)
-		again, errAgain := table.NewBackendTLS(in)
-		if err != nil || errAgain != nil {
-			t.Fatal(err, errAgain)
-		}
-		if first.Identity != again.Identity {
-			t.Errorf("%d: the identity changes", i)
-		}
-		if of, taken := seen[first.Identity]; taken {
-			t.Errorf("%d has the identity of %d", i, of)
-		}
-		seen[first.Identity] = i
-	}
-}
-
 func TestABackendWithTLSSpeaksWhatItsServiceDeclares(t *testing.T) {
-	name := table.BackendName{ServiceName: table.ServiceName{Name: "web"}, Port: 80}
-	with := &table.BackendTLS{Identity: "a"}
+	name := model.BackendName{ServiceName: model.ServiceName{Name: "web"}, Port: 80}
+	with := &model.BackendTLS{Identity: "a"}
 	for appProtocol, tc := range map[string]struct {
-		secure *table.BackendTLS
-		want   table.Protocol
+		secure *model.BackendTLS
+		want   model.Protocol
 		wrong  string
 	}{
 		"":                   {secure: with},
@@ -99,18 +22,18 @@ func TestABackendWithTLSSpeaksWhatItsServiceDeclares(t *testing.T) {
 		"https":              {secure: with},
 		"HTTPS":              {secure: with},
 		"kubernetes.io/wss":  {secure: with},
-		"kubernetes.io/h2c":  {secure: with, want: table.ProtocolH2C},
-		"grpc":               {secure: with, want: table.ProtocolGRPC},
-		"smtp":               {secure: with, wrong: table.ReasonUnsupportedProtocol},
-		"https ":             {secure: with, wrong: table.ReasonUnsupportedProtocol},
-		"mongodb.com/wire":   {wrong: table.ReasonUnsupportedProtocol},
-		"kubernetes.io/wss ": {wrong: table.ReasonUnsupportedProtocol},
+		"kubernetes.io/h2c":  {secure: with, want: model.ProtocolH2C},
+		"grpc":               {secure: with, want: model.ProtocolGRPC},
+		"smtp":               {secure: with, wrong: model.ReasonUnsupportedProtocol},
+		"https ":             {secure: with, wrong: model.ReasonUnsupportedProtocol},
+		"mongodb.com/wire":   {wrong: model.ReasonUnsupportedProtocol},
+		"kubernetes.io/wss ": {wrong: model.ReasonUnsupportedProtocol},
 	} {
 		t.Run(appProtocol, func(t *testing.T) {
 			compiled, problems := oneListener(table.Input{
-				Services: map[table.ServiceName]table.Service{name.ServiceName: {Ports: map[int32]table.ServicePort{80: {AppProtocol: appProtocol, Endpoints: []string{"10.0.0.1:80"}}}}},
-				Rules:    []table.Rule{{Backends: []table.BackendRef{{Service: "web", Port: 80, Weight: 1}}}},
-				Settings: map[table.BackendName]table.Settings{name: {TLS: tc.secure}},
+				Services: map[model.ServiceName]model.Service{name.ServiceName: {Ports: map[int32]model.ServicePort{80: {AppProtocol: appProtocol, Endpoints: []string{"10.0.0.1:80"}}}}},
+				Rules:    []table.Rule{{Backends: []model.BackendRef{{Service: "web", Port: 80, Weight: 1}}}},
+				Settings: map[model.BackendName]model.Settings{name: {TLS: tc.secure}},
 			})
 			got := ""
 			if len(problems) > 0 {
@@ -127,41 +50,17 @@ func TestABackendWithTLSSpeaksWhatItsServiceDeclares(t *testing.T) {
 }
 
 func TestWrongSettingsDoNotSwitchTLSOff(t *testing.T) {
-	name := table.BackendName{ServiceName: table.ServiceName{Name: "web"}, Port: 80}
-	with, protocol := &table.BackendTLS{Identity: "a"}, table.ProtocolGRPC
+	name := model.BackendName{ServiceName: model.ServiceName{Name: "web"}, Port: 80}
+	with, protocol := &model.BackendTLS{Identity: "a"}, model.ProtocolGRPC
 	compiled, _ := oneListener(table.Input{
-		Services: everywhere(), Rules: []table.Rule{{Backends: []table.BackendRef{{Service: "web", Port: 80, Weight: 1}}}},
-		Settings: map[table.BackendName]table.Settings{name: {TLS: with, Protocol: &protocol, Limits: &table.Limits{}, HealthCheck: &table.HealthCheck{}}},
+		Services: everywhere(), Rules: []table.Rule{{Backends: []model.BackendRef{{Service: "web", Port: 80, Weight: 1}}}},
+		Settings: map[model.BackendName]model.Settings{name: {TLS: with, Protocol: &protocol, Limits: &model.Limits{}, HealthCheck: &model.HealthCheck{}}},
 	})
 	b := compiled.Backends[0]
 	if b.TLS != with || b.Protocol != protocol || b.HealthCheck != nil {
 		t.Errorf("got %+v", b)
 	}
-	if diff := cmp.Diff(table.DefaultLimits(), b.Limits); diff != "" {
+	if diff := cmp.Diff(model.DefaultLimits(), b.Limits); diff != "" {
 		t.Errorf("limits (-want +got):\n%s", diff)
 	}
-}
-
-// FuzzParseRoots: a bundle is either refused, or each certificate that it has begun is trusted. So who damages a bundle is told.
-func FuzzParseRoots(f *testing.F) {
-	ca := authority.New(f, "ca")
-	f.Add([]byte(nil), []byte(nil))
-	f.Add([]byte("ours:\n"), []byte("\ntheirs:\n"))
-	f.Add([]byte("-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n"), []byte("-----BEGIN CERTIFICATE-----"))
-	f.Fuzz(func(t *testing.T, before, after []byte) {
-		bundle := slices.Concat(before, []byte("\n"), ca.PEM(), after)
-		if _, err := table.ParseRoots(bundle); err != nil {
-			return
-		}
-		begun, trusted := bytes.Count(append([]byte("\n"), bundle...), []byte("\n-----BEGIN")), 0
-		for rest := bundle; ; trusted++ {
-			var block *pem.Block
-			if block, rest = pem.Decode(rest); block == nil {
-				break
-			}
-		}
-		if begun != trusted {
-			t.Errorf("%d blocks were begun, and %d are trusted", begun, trusted)
-		}
-	})
 }

@@ -1,5 +1,9 @@
 package table
 
+import (
+	"github.com/slipway-dev/slipway/internal/gateway/model"
+)
+
 import "time"
 
 // These are the bounds of a CacheRule.
@@ -26,15 +30,15 @@ type Cache struct {
 	MaxAge   time.Duration
 }
 
-func compileCache(e *compiled, rule *Rule) *Fault {
+func compileCache(e *compiled, rule *Rule) *model.Fault {
 	in := rule.Cache
 	switch {
 	case in == nil:
 		return nil
 	case in.MaxBytes < 0 || in.MaxBytes > maxCacheBytes:
-		return invalid("cache.maxBytes: %d is not from 1 to %d", in.MaxBytes, maxCacheBytes)
+		return model.Invalid("cache.maxBytes: %d is not from 1 to %d", in.MaxBytes, maxCacheBytes)
 	case in.MaxAge < 0 || in.MaxAge > maxCacheAge:
-		return invalid("cache.maxAgeSeconds: %d is not from 1 to %d", int64(in.MaxAge/time.Second), int64(maxCacheAge/time.Second))
+		return model.Invalid("cache.maxAgeSeconds: %d is not from 1 to %d", int64(in.MaxAge/time.Second), int64(maxCacheAge/time.Second))
 	case in.Off:
 		return nil
 	}

@@ -1,5 +1,11 @@
 package table
 
+import (
+	"github.com/slipway-dev/slipway/internal/gateway/model"
+)
+
+import "fmt"
+
 // Checker checks rules one by one, before they are compiled.
 type Checker struct{ compiler compiler }
 
@@ -11,12 +17,12 @@ func NewChecker() *Checker {
 }
 
 // Check checks a rule that no others belong to.
-func Check(rule *Rule) (fault *Fault, unknown bool) { return NewChecker().Check(rule) }
+func Check(rule *Rule) (fault *model.Fault, unknown bool) { return NewChecker().Check(rule) }
 
 // Check reports why a rule cannot be served as written, as far as the rule and those before it
 // tell, and whether it is unknown which requests it is for. Listeners and backends are not
 // looked at.
-func (c *Checker) Check(rule *Rule) (fault *Fault, unknown bool) {
+func (c *Checker) Check(rule *Rule) (fault *model.Fault, unknown bool) {
 	alone := *rule
 	alone.Listeners = nil
 	entry := compiled{Route: &Route{}, texts: c.compiler.texts}
@@ -30,11 +36,25 @@ func (c *Checker) Check(rule *Rule) (fault *Fault, unknown bool) {
 }
 
 // EditableHeader returns the canonical form of a header that may be set for backends.
-func EditableHeader(field, name string) (string, *Fault) { return editableHeader(field, name) }
+func EditableHeader(field, name string) (string, *model.Fault) { return editableHeader(field, name) }
 
 // Speaks reports whether the gateway speaks the protocol that an appProtocol of a Service
 // names. secure tells that there are settings for TLS.
 func Speaks(appProtocol string, secure bool) bool {
 	_, supported := protocolOf(appProtocol)
 	return supported || (secure && speaksTLS(appProtocol))
+}
+
+// WrongHealthCheck says what is wrong with a check. It is empty for a valid one.
+func WrongHealthCheck(h *model.HealthCheck) string {
+	if _, err := parseSpecPath(h.Path); err != nil {
+		return fmt.Sprintf("path: %q cannot be a path: %v", h.Path, err)
+	}
+	if h.Host != "" && !isHostName(h.Host) {
+		return fmt.Sprintf("host: %q is not a lower case DNS name", h.Host)
+	}
+	if h.Period <= 0 || h.Timeout <= 0 || h.Healthy < 1 || h.Unhealthy < 1 {
+		return "periodSeconds, timeoutSeconds, healthyThreshold and unhealthyThreshold must be at least 1"
+	}
+	return ""
 }

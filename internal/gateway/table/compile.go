@@ -7,12 +7,13 @@ import (
 	"strings"
 
 	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 // Compile makes a table, and returns the problems of what cannot be served as written. It
 // never fails as a whole. Problems of listeners come first, then those of settings, then
 // those of rules, each in their order. The first problem of a rule is the one to report.
-func Compile(in Input) (*Table, []Problem) {
+func Compile(in Input) (*Table, []model.Problem) {
 	c, t := compile(in)
 	c.checkReturns()
 	return t, c.problems
@@ -20,7 +21,7 @@ func Compile(in Input) (*Table, []Problem) {
 
 func compile(in Input) (*compiler, *Table) {
 	c := &compiler{
-		in: in, backends: map[BackendName]*Backend{}, settings: map[BackendName]Settings{},
+		in: in, backends: map[model.BackendName]*model.Backend{}, settings: map[model.BackendName]model.Settings{},
 		compiled: make([]compiled, 0, len(in.Rules)), texts: newTexts(),
 	}
 	// Where log-ins end is found out with the table.
@@ -38,10 +39,10 @@ type compiler struct {
 	in        Input
 	listeners []*listener // by the index in the input; nil for an invalid one
 	valid     []*listener // without the invalid ones
-	settings  map[BackendName]Settings
+	settings  map[model.BackendName]model.Settings
 	compiled  []compiled
-	backends  map[BackendName]*Backend
-	problems  []Problem
+	backends  map[model.BackendName]*model.Backend
+	problems  []model.Problem
 	texts     *texts
 }
 
@@ -61,25 +62,25 @@ type compiled struct {
 
 // backendEdits change the requests that one backend gets.
 type backendEdits struct {
-	rewrite           *Rewrite
-	request, response *HeaderEdit
+	rewrite           *CompiledRewrite
+	request, response *model.HeaderEdit
 }
 
 // checkSettings keeps the valid settings. Invalid limits and health checks are ignored, because
 // the results of a wrong check could keep requests away from healthy endpoints. Protocol and TLS
 // stay: without them, requests would be sent in another way than was meant.
 func (c *compiler) checkSettings() {
-	byText := func(a, b BackendName) int { return cmp.Compare(a.String(), b.String()) }
+	byText := func(a, b model.BackendName) int { return cmp.Compare(a.String(), b.String()) }
 	for _, name := range slices.SortedFunc(maps.Keys(c.in.Settings), byText) {
 		settings, wrong := c.in.Settings[name], ""
 		if settings.Limits != nil {
 			wrong = settings.Limits.Wrong()
 		}
 		if settings.HealthCheck != nil && wrong == "" {
-			wrong = settings.HealthCheck.Wrong()
+			wrong = WrongHealthCheck(settings.HealthCheck)
 		}
 		if wrong != "" {
-			c.problems = append(c.problems, Problem{Index: -1, List: "settings", Route: name.String(), Reason: ReasonInvalid, Message: wrong})
+			c.problems = append(c.problems, model.Problem{Index: -1, List: "settings", Route: name.String(), Reason: model.ReasonInvalid, Message: wrong})
 			settings.Limits, settings.HealthCheck = nil, nil
 		}
 		c.settings[name] = settings
@@ -90,8 +91,8 @@ func (c *compiler) checkSettings() {
 // action becomes an unavailable route.
 func (c *compiler) rule(rule *Rule) {
 	route := &Route{Name: rule.Name, Index: rule.Index, Place: len(c.compiled), Transport: rule.Transport}
-	report := func(f *Fault) *Problem {
-		p := Problem{Index: rule.Index, Route: rule.Name, Reason: f.Reason, Message: f.Message}
+	report := func(f *model.Fault) *model.Problem {
+		p := model.Problem{Index: rule.Index, Route: rule.Name, Reason: f.Reason, Message: f.Message}
 		c.problems = append(c.problems, p)
 		return &p
 	}
@@ -113,7 +114,7 @@ func (c *compiler) rule(rule *Rule) {
 // table puts the compiled routes into a table.
 func (c *compiler) table() *Table {
 	t := &Table{Routes: make([]*Route, 0, len(c.compiled))}
-	for _, b := range slices.SortedFunc(maps.Values(c.backends), func(a, b *Backend) int { return cmp.Compare(a.ID, b.ID) }) {
+	for _, b := range slices.SortedFunc(maps.Values(c.backends), func(a, b *model.Backend) int { return cmp.Compare(a.ID, b.ID) }) {
 		b.Index = len(t.Backends)
 		t.Backends = append(t.Backends, b)
 	}
@@ -192,7 +193,7 @@ func (l *listener) host(name string) *host {
 
 // add puts a route behind the routes that are there.
 func (h *host) add(entry compiled) {
-	if entry.Transport != TransportHTTP {
+	if entry.Transport != model.TransportHTTP {
 		if h.stream == nil {
 			h.stream = entry.Route
 		}

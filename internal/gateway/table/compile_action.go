@@ -6,11 +6,12 @@ import (
 	"strings"
 
 	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 // compileActions compiles everything of a rule except its match and its backends. The API
 // server has refused most invalid values already. But a file and an older schema have not.
-func compileActions(e *compiled, rule *Rule) *Fault {
+func compileActions(e *compiled, rule *Rule) *model.Fault {
 	answers := 0
 	for _, is := range []bool{len(rule.Backends) > 0, rule.Redirect != nil, rule.Direct != nil} {
 		if is {
@@ -18,11 +19,11 @@ func compileActions(e *compiled, rule *Rule) *Fault {
 		}
 	}
 	if rule.Fault == nil && (answers > 1 || (answers == 0 && !rule.StrictShares)) {
-		return invalid("exactly one of backends, redirect and a direct response must be set")
+		return model.Invalid("exactly one of backends, redirect and a direct response must be set")
 	}
-	for _, compile := range []func(*compiled, *Rule) *Fault{
+	for _, compile := range []func(*compiled, *Rule) *model.Fault{
 		compileRewrite, compileHeaderEdits, compileRedirect, compileDirect, compileCORS,
-		func(_ *compiled, rule *Rule) *Fault { return rule.Fault },
+		func(_ *compiled, rule *Rule) *model.Fault { return rule.Fault },
 		compileMirrors, compileBackendEdits, compileLimits, compileBackendSettings, compileAffinity, compileAddresses, compileAuth, compileTransport, compileCompression, compileCache,
 	} {
 		if f := compile(e, rule); f != nil {
@@ -34,41 +35,41 @@ func compileActions(e *compiled, rule *Rule) *Fault {
 }
 
 // compileTransport refuses what can be asked of requests alone: whoever asks for it must not believe that it holds.
-func compileTransport(_ *compiled, rule *Rule) *Fault {
-	if rule.Transport == TransportHTTP {
+func compileTransport(_ *compiled, rule *Rule) *model.Fault {
+	if rule.Transport == model.TransportHTTP {
 		return nil
 	}
 	if rule.Auth != nil || rule.RateLimit != nil || rule.CORS != nil || rule.MaxBodyBytes != 0 || rule.Affinity != nil || rule.Compression != nil || rule.Cache != nil {
-		return invalid("auth, rateLimit, cors, maxBodyBytes, sessionAffinity, compression and cache are for requests, and connections of transport %s are not read", rule.Transport)
+		return model.Invalid("auth, rateLimit, cors, maxBodyBytes, sessionAffinity, compression and cache are for requests, and connections of transport %s are not read", rule.Transport)
 	}
 	return nil
 }
 
-func compileCompression(e *compiled, rule *Rule) *Fault {
+func compileCompression(e *compiled, rule *Rule) *model.Fault {
 	if rule.Compression == nil {
 		return nil
 	}
 	policy, err := rule.Compression.Complete()
 	if err != nil {
-		return invalid("compression.%v", err)
+		return model.Invalid("compression.%v", err)
 	}
 	e.Compression = policy
 	return nil
 }
 
-func compileRewrite(e *compiled, rule *Rule) *Fault {
-	var f *Fault
+func compileRewrite(e *compiled, rule *Rule) *model.Fault {
+	var f *model.Fault
 	e.Rewrite, f = e.newRewrite("rewrite", rule.Rewrite)
 	return f
 }
 
-func (e *compiled) newRewrite(field string, in *Rewrite) (*Rewrite, *Fault) {
+func (e *compiled) newRewrite(field string, in *model.Rewrite) (*CompiledRewrite, *model.Fault) {
 	if in == nil {
 		return nil, nil
 	}
-	rewrite := *in
+	rewrite := CompiledRewrite{Rewrite: *in}
 	if rewrite.Host != "" && !isHostName(rewrite.Host) {
-		return nil, invalid("%s.host: %q is not a lower case DNS name", field, rewrite.Host)
+		return nil, model.Invalid("%s.host: %q is not a lower case DNS name", field, rewrite.Host)
 	}
 	for _, path := range []string{rewrite.FullPath, rewrite.PathPrefix} {
 		if f := e.texts.check(field, path); f != nil {
@@ -77,7 +78,7 @@ func (e *compiled) newRewrite(field string, in *Rewrite) (*Rewrite, *Fault) {
 	}
 	if rewrite.PathPrefix != "" {
 		if e.pathType != PathPrefix || rewrite.FullPath != "" {
-			return nil, invalid("%s.pathPrefix needs pathType Prefix and cannot be combined with %s.path", field, field)
+			return nil, model.Invalid("%s.pathPrefix needs pathType Prefix and cannot be combined with %s.path", field, field)
 		}
 		rewrite.segments = len(e.path.segments())
 		rewrite.prefixes = e.texts.readingsOf(rewrite.PathPrefix) // none if there are too many, so no path is known to stay below it
@@ -86,21 +87,21 @@ func (e *compiled) newRewrite(field string, in *Rewrite) (*Rewrite, *Fault) {
 }
 
 // compileBackendEdits compiles what single backends change. It comes after the rule's own.
-func compileBackendEdits(e *compiled, rule *Rule) *Fault {
-	if !slices.ContainsFunc(rule.Backends, BackendRef.edits) {
+func compileBackendEdits(e *compiled, rule *Rule) *model.Fault {
+	if !slices.ContainsFunc(rule.Backends, edits) {
 		return nil
 	}
 	e.edits = make([]backendEdits, len(rule.Backends))
 	for i := range rule.Backends {
-		ref, edits := &rule.Backends[i], &e.edits[i]
-		var f *Fault
-		if edits.rewrite, f = e.newRewrite(ref.Field+".rewrite", ref.Rewrite.over(rule.Rewrite)); f != nil {
+		ref, own := &rule.Backends[i], &e.edits[i]
+		var f *model.Fault
+		if own.rewrite, f = e.newRewrite(ref.Field+".rewrite", over(ref.Rewrite, rule.Rewrite)); f != nil {
 			return f
 		}
-		if edits.request, f = newHeaderEdit(ref.Field+".requestHeaders", ref.RequestHeaders); f != nil {
+		if own.request, f = newHeaderEdit(ref.Field+".requestHeaders", ref.RequestHeaders); f != nil {
 			return f
 		}
-		if edits.response, f = newHeaderEdit(ref.Field+".responseHeaders", ref.ResponseHeaders); f != nil {
+		if own.response, f = newHeaderEdit(ref.Field+".responseHeaders", ref.ResponseHeaders); f != nil {
 			return f
 		}
 		if f = checkMirrors(ref.Mirrors); f != nil {
@@ -110,14 +111,14 @@ func compileBackendEdits(e *compiled, rule *Rule) *Fault {
 	return nil
 }
 
-// edits reports whether the backend has changes of its own.
-func (r BackendRef) edits() bool {
+// edits reports whether a backend has changes of its own.
+func edits(r model.BackendRef) bool {
 	return r.Rewrite != nil || r.RequestHeaders != nil || r.ResponseHeaders != nil || r.Mirrors != nil
 }
 
-// over returns the rewrite with what it does not set from another one. It is nil if there is
+// over returns a rewrite with what it does not set from another one. It is nil if there is
 // nothing to add to the other one.
-func (w *Rewrite) over(other *Rewrite) *Rewrite {
+func over(w, other *model.Rewrite) *model.Rewrite {
 	if w == nil || other == nil {
 		return w
 	}
@@ -135,8 +136,8 @@ func isHostName(name string) bool {
 	return hostPattern.MatchString(name) && !strings.HasPrefix(name, "*")
 }
 
-func compileHeaderEdits(e *compiled, rule *Rule) *Fault {
-	var f *Fault
+func compileHeaderEdits(e *compiled, rule *Rule) *model.Fault {
+	var f *model.Fault
 	if e.RequestHeaders, f = newHeaderEdit("requestHeaders", rule.RequestHeaders); f != nil {
 		return f
 	}
@@ -144,11 +145,11 @@ func compileHeaderEdits(e *compiled, rule *Rule) *Fault {
 	return f
 }
 
-func newHeaderEdit(field string, in *HeaderEdit) (*HeaderEdit, *Fault) {
+func newHeaderEdit(field string, in *model.HeaderEdit) (*model.HeaderEdit, *model.Fault) {
 	if in == nil {
 		return nil, nil
 	}
-	edit := &HeaderEdit{}
+	edit := &model.HeaderEdit{}
 	for _, name := range in.Remove {
 		canonical, f := editableHeader(field+".remove", name)
 		if f != nil {
@@ -156,7 +157,7 @@ func newHeaderEdit(field string, in *HeaderEdit) (*HeaderEdit, *Fault) {
 		}
 		edit.Remove = append(edit.Remove, canonical)
 	}
-	var f *Fault
+	var f *model.Fault
 	if edit.Set, f = newHeaderFields(field+".set", in.Set); f != nil {
 		return nil, f
 	}
@@ -164,62 +165,58 @@ func newHeaderEdit(field string, in *HeaderEdit) (*HeaderEdit, *Fault) {
 	return edit, f
 }
 
-func newHeaderFields(field string, in []HeaderField) ([]HeaderField, *Fault) {
-	fields := make([]HeaderField, 0, len(in))
+func newHeaderFields(field string, in []model.HeaderField) ([]model.HeaderField, *model.Fault) {
+	fields := make([]model.HeaderField, 0, len(in))
 	for _, header := range in {
 		name, f := editableHeader(field, header.Name)
 		if f != nil {
 			return nil, f
 		}
-		if !isHeaderValue(header.Value) {
-			return nil, invalid("%s: the value of %s holds a control character", field, name)
+		if !fieldname.IsValue(header.Value) {
+			return nil, model.Invalid("%s: the value of %s holds a control character", field, name)
 		}
-		fields = append(fields, HeaderField{name, header.Value})
+		fields = append(fields, model.HeaderField{Name: name, Value: header.Value})
 	}
 	return fields, nil
 }
 
 // editableHeader returns the canonical form of a header name that a rule may change.
-func editableHeader(field, name string) (string, *Fault) {
+func editableHeader(field, name string) (string, *model.Fault) {
 	canonical := textproto.CanonicalMIMEHeaderKey(name)
-	if !isToken(canonical) {
-		return "", invalid("%s: %q cannot be the name of a header", field, name)
+	if !fieldname.IsToken(canonical) {
+		return "", model.Invalid("%s: %q cannot be the name of a header", field, name)
 	}
 	// HTTP itself needs these fields, and rewrite changes Host. Changing them here could
 	// change where a message ends or which host it is for.
 	if canonical == "Trailer" || fieldname.OfConnection(canonical) {
-		return "", invalid("%s: %s cannot be changed", field, canonical)
+		return "", model.Invalid("%s: %s cannot be changed", field, canonical)
 	}
 	return canonical, nil
 }
 
-func isHeaderValue(value string) bool {
-	return !strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
-}
-
-func compileRedirect(e *compiled, rule *Rule) *Fault {
+func compileRedirect(e *compiled, rule *Rule) *model.Fault {
 	if rule.Redirect == nil {
 		return nil
 	}
-	redirect := *rule.Redirect
+	redirect := CompiledRedirect{Redirect: *rule.Redirect}
 	if !slices.Contains([]int{301, 302, 303, 307, 308}, redirect.StatusCode) {
-		return invalid("redirect.statusCode: %d is not one of 301, 302, 303, 307 and 308", redirect.StatusCode)
+		return model.Invalid("redirect.statusCode: %d is not one of 301, 302, 303, 307 and 308", redirect.StatusCode)
 	}
 	if !slices.Contains([]string{"", "http", "https"}, redirect.Scheme) {
-		return invalid("redirect.scheme: %q is neither http nor https", redirect.Scheme)
+		return model.Invalid("redirect.scheme: %q is neither http nor https", redirect.Scheme)
 	}
 	if redirect.Host != "" && !isHostName(redirect.Host) {
-		return invalid("redirect.host: %q is not a lower case DNS name", redirect.Host)
+		return model.Invalid("redirect.host: %q is not a lower case DNS name", redirect.Host)
 	}
 	if redirect.Port < 0 || redirect.Port > 65535 {
-		return invalid("redirect.port: %d is not a port", redirect.Port)
+		return model.Invalid("redirect.port: %d is not a port", redirect.Port)
 	}
 	if f := e.texts.check("redirect.path", redirect.FullPath); f != nil {
 		return f
 	}
 	if redirect.PathPrefix != "" {
 		if e.pathType != PathPrefix || redirect.FullPath != "" {
-			return invalid("redirect.pathPrefix needs pathType Prefix and cannot be combined with redirect.path")
+			return model.Invalid("redirect.pathPrefix needs pathType Prefix and cannot be combined with redirect.path")
 		}
 		redirect.segments = len(e.path.segments())
 	}
@@ -230,27 +227,27 @@ func compileRedirect(e *compiled, rule *Rule) *Fault {
 	return nil
 }
 
-func compileDirect(e *compiled, rule *Rule) *Fault {
+func compileDirect(e *compiled, rule *Rule) *model.Fault {
 	if rule.Direct == nil {
 		return nil
 	}
 	direct := *rule.Direct
 	if direct.StatusCode < 200 || direct.StatusCode > 599 {
-		return invalid("directResponse.statusCode: %d is not from 200 to 599", direct.StatusCode)
+		return model.Invalid("directResponse.statusCode: %d is not from 200 to 599", direct.StatusCode)
 	}
-	if !isHeaderValue(direct.ContentType) {
-		return invalid("directResponse.contentType holds a control character")
+	if !fieldname.IsValue(direct.ContentType) {
+		return model.Invalid("directResponse.contentType holds a control character")
 	}
 	e.Direct = &direct
 	return nil
 }
 
-func compileMirrors(_ *compiled, rule *Rule) *Fault { return checkMirrors(rule.Mirrors) }
+func compileMirrors(_ *compiled, rule *Rule) *model.Fault { return checkMirrors(rule.Mirrors) }
 
-func checkMirrors(mirrors []MirrorRef) *Fault {
+func checkMirrors(mirrors []model.MirrorRef) *model.Fault {
 	for _, mirror := range mirrors {
 		if mirror.Numerator > mirror.Denominator || mirror.Denominator == 0 {
-			return invalid("mirror: %d/%d is not a fraction from 0 to 1", mirror.Numerator, mirror.Denominator)
+			return model.Invalid("mirror: %d/%d is not a fraction from 0 to 1", mirror.Numerator, mirror.Denominator)
 		}
 	}
 	return nil

@@ -9,14 +9,15 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 // compileAuth checks and completes Auth. The front end has read the Secrets.
-func compileAuth(e *compiled, rule *Rule) *Fault {
+func compileAuth(e *compiled, rule *Rule) *model.Fault {
 	if rule.Auth == nil {
 		return nil
 	}
-	auth, f := *rule.Auth, (*Fault)(nil)
+	auth, f := *rule.Auth, (*model.Fault)(nil)
 	ways := 0
 	for _, is := range []bool{auth.APIKey != nil, auth.Basic != nil, auth.JWT != nil, auth.External != nil, auth.OIDC != nil} {
 		if is {
@@ -25,7 +26,7 @@ func compileAuth(e *compiled, rule *Rule) *Fault {
 	}
 	switch {
 	case ways != 1:
-		f = invalid("auth: exactly one of apiKey, basic, jwt, external and oidc must be set")
+		f = model.Invalid("auth: exactly one of apiKey, basic, jwt, external and oidc must be set")
 	case auth.APIKey != nil:
 		auth.APIKey, f = newAPIKey(*auth.APIKey)
 	case auth.Basic != nil:
@@ -84,35 +85,35 @@ func folded(names []string) []string {
 	return list
 }
 
-func newAPIKey(auth APIKey) (*APIKey, *Fault) {
-	var f *Fault
+func newAPIKey(auth APIKey) (*APIKey, *model.Fault) {
+	var f *model.Fault
 	if auth.Header, f = optionalHeader("auth.apiKey.header", auth.Header); f != nil {
 		return nil, f
 	}
 	if auth.Header == "" && auth.QueryParam == "" {
-		return nil, invalid("auth.apiKey: header or queryParam must be set")
+		return nil, model.Invalid("auth.apiKey: header or queryParam must be set")
 	}
 	auth.ClientHeader, f = optionalHeader("auth.apiKey.clientHeader", auth.ClientHeader)
 	return &auth, f
 }
 
-func newBasic(auth Basic) (*Basic, *Fault) {
-	if !isHeaderValue(auth.Realm) || strings.ContainsAny(auth.Realm, `"\`) {
-		return nil, invalid("auth.basic.realm holds a character that it must not hold")
+func newBasic(auth Basic) (*Basic, *model.Fault) {
+	if !fieldname.IsValue(auth.Realm) || strings.ContainsAny(auth.Realm, `"\`) {
+		return nil, model.Invalid("auth.basic.realm holds a character that it must not hold")
 	}
-	var f *Fault
+	var f *model.Fault
 	auth.UserHeader, f = optionalHeader("auth.basic.userHeader", auth.UserHeader)
 	return &auth, f
 }
 
-func newJWT(auth JWT) (*JWT, *Fault) {
+func newJWT(auth JWT) (*JWT, *model.Fault) {
 	if auth.Issuer == "" || (auth.JWKSURL == "") == (auth.Keys == nil) {
-		return nil, invalid("auth.jwt: issuer and exactly one of jwksURL and jwksSecretRef must be set")
+		return nil, model.Invalid("auth.jwt: issuer and exactly one of jwksURL and jwksSecretRef must be set")
 	}
 	if auth.JWKSURL != "" {
 		address, err := url.Parse(auth.JWKSURL)
 		if err != nil || address.Host == "" || (address.Scheme != "https" && address.Scheme != "http") {
-			return nil, invalid("auth.jwt.jwksURL: %q is not an http or https address", auth.JWKSURL)
+			return nil, model.Invalid("auth.jwt.jwksURL: %q is not an http or https address", auth.JWKSURL)
 		}
 	}
 	var headers []ClaimHeader
@@ -128,14 +129,14 @@ func newJWT(auth JWT) (*JWT, *Fault) {
 }
 
 // checkRequired refuses what no token can fulfil: it is a mistake.
-func checkRequired(required []RequiredClaim) *Fault {
+func checkRequired(required []RequiredClaim) *model.Fault {
 	for _, one := range required {
 		if one.Claim == "" || len(one.Values) == 0 {
-			return invalid("auth.jwt.requireClaims: claim and values must be set")
+			return model.Invalid("auth.jwt.requireClaims: claim and values must be set")
 		}
 		for _, value := range one.Values {
 			if value == "" || (one.Claim == "scope" || one.Claim == "scp") && strings.Contains(value, " ") {
-				return invalid("auth.jwt.requireClaims: claim %s cannot have the value %q", one.Claim, value)
+				return model.Invalid("auth.jwt.requireClaims: claim %s cannot have the value %q", one.Claim, value)
 			}
 		}
 	}
@@ -151,23 +152,23 @@ var bodyHeaders = []string{"Content-Type", "Content-Encoding"}
 // maxExternalTimeout bounds how long a Service may take to answer.
 const maxExternalTimeout = 30 * time.Second
 
-func (e *compiled) newExternal(external External, rule *Rule) (*External, *Fault) {
+func (e *compiled) newExternal(external External, rule *Rule) (*External, *model.Fault) {
 	if f := e.texts.check("auth.external.path", external.Path); f != nil || external.Path == "" {
-		return nil, cmp.Or(f, invalid("auth.external.path must be set"))
+		return nil, cmp.Or(f, model.Invalid("auth.external.path must be set"))
 	}
 	if external.GRPC && external.Path != "/" {
-		return nil, invalid("auth.external.path: it is for protocol HTTP")
+		return nil, model.Invalid("auth.external.path: it is for protocol HTTP")
 	}
 	if external.MaxBody < 0 || external.MaxBody > MaxJudgedBody {
-		return nil, invalid("auth.external.body.maxBytes: %d is not from 1 to %d", external.MaxBody, MaxJudgedBody)
+		return nil, model.Invalid("auth.external.body.maxBytes: %d is not from 1 to %d", external.MaxBody, MaxJudgedBody)
 	}
 	if external.MaxBody > 0 {
 		external.RequestHeaders = append(slices.Clone(external.RequestHeaders), bodyHeaders...)
 	}
 	if external.Timeout <= 0 || external.Timeout > maxExternalTimeout {
-		return nil, invalid("auth.external.timeout: %v is not from 1ms to 30s", external.Timeout)
+		return nil, model.Invalid("auth.external.timeout: %v is not from 1ms to 30s", external.Timeout)
 	}
-	var f *Fault
+	var f *model.Fault
 	if external.RequestHeaders, f = listedHeaders("requestHeaders", external.RequestHeaders); f != nil {
 		return nil, f
 	}
@@ -178,13 +179,13 @@ func (e *compiled) newExternal(external External, rule *Rule) (*External, *Fault
 		return nil, f
 	}
 	if external.IdentityHeader == "" && rule.RateLimit != nil && rule.RateLimit.Per == PerKey {
-		return nil, invalid("rateLimit.per: Key needs auth.external.identityHeader")
+		return nil, model.Invalid("rateLimit.per: Key needs auth.external.identityHeader")
 	}
 	return &external, nil
 }
 
 // listedHeaders returns the names of a list of auth.external in canonical form, each once.
-func listedHeaders(field string, list []string) ([]string, *Fault) {
+func listedHeaders(field string, list []string) ([]string, *model.Fault) {
 	var names []string
 	for _, name := range list {
 		canonical, f := optionalHeader("auth.external."+field, name)
@@ -192,7 +193,7 @@ func listedHeaders(field string, list []string) ([]string, *Fault) {
 			return nil, f
 		}
 		if SaysWhere(canonical) {
-			return nil, invalid("auth.external.%s: %s is what the gateway says", field, canonical)
+			return nil, model.Invalid("auth.external.%s: %s is what the gateway says", field, canonical)
 		}
 		if !slices.Contains(names, canonical) {
 			names = append(names, canonical)
@@ -208,20 +209,20 @@ func SaysWhere(name string) bool {
 }
 
 // askExternal resolves the Service that a route asks about its requests.
-func (c *compiler) askExternal(e *compiled) []*Fault {
+func (c *compiler) askExternal(e *compiled) []*model.Fault {
 	if e.Auth == nil || e.Auth.External == nil {
 		return nil
 	}
-	b, f := c.backend(&e.Auth.External.Ref, TransportHTTP)
+	b, f := c.backend(&e.Auth.External.Ref, model.TransportHTTP)
 	e.Auth.External.Backend = b
 	if f != nil {
-		return []*Fault{f}
+		return []*model.Fault{f}
 	}
 	return nil
 }
 
 // optionalHeader returns the canonical form of a name, which may be empty.
-func optionalHeader(field, name string) (string, *Fault) {
+func optionalHeader(field, name string) (string, *model.Fault) {
 	if name == "" {
 		return "", nil
 	}

@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 // compileBackends resolves the Services that a rule names. The route uses those that exist.
-func (c *compiler) compileBackends(e *compiled, rule *Rule) []*Fault {
-	var faults []*Fault
+func (c *compiler) compileBackends(e *compiled, rule *Rule) []*model.Fault {
+	var faults []*model.Fault
 	shares := make([]share, 0, len(rule.Backends))
 	e.StrictShares = rule.StrictShares
 	for i := range rule.Backends {
@@ -29,7 +31,8 @@ func (c *compiler) compileBackends(e *compiled, rule *Rule) []*Fault {
 				edits = e.edits[i]
 			}
 			e.Backends = append(e.Backends, WeightedBackend{
-				Backend: b, Weight: ref.Weight, Rewrite: edits.rewrite, RequestHeaders: edits.request, ResponseHeaders: edits.response, Mirrors: mirrors,
+				Backend: b, Weight: ref.Weight, Mirrors: mirrors,
+				Rewrite: edits.rewrite, RequestHeaders: edits.request, ResponseHeaders: edits.response,
 			})
 			faults = append(faults, more...)
 		}
@@ -42,10 +45,11 @@ func (c *compiler) compileBackends(e *compiled, rule *Rule) []*Fault {
 }
 
 // mirrors resolves the Services that get copies.
-func (c *compiler) mirrors(refs []MirrorRef, own *BackendSettings) (mirrors []Mirror, faults []*Fault) {
+func (c *compiler) mirrors(refs []model.MirrorRef, own *model.BackendSettings) (mirrors []Mirror, faults []*model.Fault) {
 	for i := range refs {
 		ref := &refs[i]
-		b, f := c.groupBackend(&BackendRef{Namespace: ref.Namespace, Service: ref.Service, Port: ref.Port, Field: ref.Field, Fault: ref.Fault}, TransportHTTP, own)
+		to := &model.BackendRef{Namespace: ref.Namespace, Service: ref.Service, Port: ref.Port, Field: ref.Field, Fault: ref.Fault}
+		b, f := c.groupBackend(to, model.TransportHTTP, own)
 		if f != nil && (ref.Numerator > 0 || !mayBeIdle(f)) {
 			faults = append(faults, f)
 		}
@@ -58,13 +62,13 @@ func (c *compiler) mirrors(refs []MirrorRef, own *BackendSettings) (mirrors []Mi
 
 // mayBeIdle reports whether a backend without weight may have the fault. The idle side of a
 // blue-green pair may be scaled to zero.
-func mayBeIdle(f *Fault) bool { return f.Reason == ReasonNoEndpoints }
+func mayBeIdle(f *model.Fault) bool { return f.Reason == model.ReasonNoEndpoints }
 
-func lackOf(f *Fault) Lack {
+func lackOf(f *model.Fault) Lack {
 	switch {
 	case f == nil:
 		return LackNothing
-	case f.Reason == ReasonNoEndpoints:
+	case f.Reason == model.ReasonNoEndpoints:
 		return LackEndpoints
 	default:
 		return LackBackend
@@ -72,27 +76,31 @@ func lackOf(f *Fault) Lack {
 }
 
 // backend returns the Backend for a port of a Service that all routes without settings share.
-func (c *compiler) backend(ref *BackendRef, transport Transport) (*Backend, *Fault) {
+func (c *compiler) backend(ref *model.BackendRef, transport model.Transport) (*model.Backend, *model.Fault) {
 	return c.groupBackend(ref, transport, nil)
 }
 
 // groupBackend returns the Backend for a port of a Service. All routes of a group share it. If the Service
 // or the port is missing, it has no endpoints. It is nil if it must not be used.
-func (c *compiler) groupBackend(ref *BackendRef, transport Transport, own *BackendSettings) (*Backend, *Fault) {
+func (c *compiler) groupBackend(
+	ref *model.BackendRef, transport model.Transport, own *model.BackendSettings,
+) (*model.Backend, *model.Fault) {
 	if ref.Fault != nil {
-		return nil, &Fault{ref.Fault.Reason, ref.Field + ": " + ref.Fault.Message}
+		return nil, &model.Fault{Reason: ref.Fault.Reason, Message: ref.Field + ": " + ref.Fault.Message}
 	}
-	name := BackendName{ServiceName: ServiceName{ref.Namespace, ref.Service}, Port: ref.Port, Transport: transport}
+	name := model.BackendName{
+		ServiceName: model.ServiceName{Namespace: ref.Namespace, Name: ref.Service}, Port: ref.Port, Transport: transport,
+	}
 	settings := c.settings[name]
 	if settings.Fault != nil {
-		return nil, &Fault{settings.Fault.Reason, ref.Field + ": " + settings.Fault.Message}
+		return nil, &model.Fault{Reason: settings.Fault.Reason, Message: ref.Field + ": " + settings.Fault.Message}
 	}
 	service, found := c.in.Services[name.ServiceName]
-	known, hasPort := service.port(name)
-	settings = own.replace(settings, transport)
-	name.Group = own.group()
+	known, hasPort := service.Port(name)
+	settings = replace(own, settings, transport)
+	name.Group = groupOf(own)
 	protocol, supported := protocolOf(known.AppProtocol)
-	supported = supported || transport != TransportHTTP // it is not looked at what they speak
+	supported = supported || transport != model.TransportHTTP // it is not looked at what they speak
 	if settings.TLS != nil && !supported {
 		supported = speaksTLS(known.AppProtocol)
 	}
@@ -102,9 +110,9 @@ func (c *compiler) groupBackend(ref *BackendRef, transport Transport, own *Backe
 
 	b := c.backends[name]
 	if b == nil {
-		b = &Backend{
+		b = &model.Backend{
 			ID: name.String(), Namespace: name.Namespace, Service: name.Name, Port: name.Port, Transport: transport, Protocol: protocol,
-			Limits: DefaultLimits(), HealthCheck: settings.HealthCheck, TLS: settings.TLS,
+			Limits: model.DefaultLimits(), HealthCheck: settings.HealthCheck, TLS: settings.TLS,
 		}
 		if own != nil {
 			b.ChecksOf = own.ChecksOf
@@ -118,20 +126,22 @@ func (c *compiler) groupBackend(ref *BackendRef, transport Transport, own *Backe
 		c.backends[name] = b
 	}
 
-	fault := func(reason, format string, args ...any) (*Backend, *Fault) {
-		return b, &Fault{reason, ref.Field + ": " + fmt.Sprintf(format, args...)}
+	fault := func(reason, format string, args ...any) (*model.Backend, *model.Fault) {
+		return b, &model.Fault{Reason: reason, Message: ref.Field + ": " + fmt.Sprintf(format, args...)}
 	}
 	switch text := name.ServiceName.String(); {
 	case !found:
-		return fault(ReasonBackendNotFound, "Service %q does not exist", text)
+		return fault(model.ReasonBackendNotFound, "Service %q does not exist", text)
 	case service.External:
-		return fault(ReasonUnsupportedService, "Service %q is of type ExternalName, which the gateway does not follow", text)
+		return fault(model.ReasonUnsupportedService, "Service %q is of type ExternalName, which the gateway does not follow", text)
 	case !hasPort:
-		return fault(ReasonPortNotFound, "Service %q has no port %d", text, name.Port)
+		return fault(model.ReasonPortNotFound, "Service %q has no port %d", text, name.Port)
 	case !supported:
-		return fault(ReasonUnsupportedProtocol, "port %d of Service %q has appProtocol %q; the gateway speaks HTTP/1.1, kubernetes.io/h2c and grpc", name.Port, text, known.AppProtocol)
+		return fault(model.ReasonUnsupportedProtocol,
+			"port %d of Service %q has appProtocol %q; the gateway speaks HTTP/1.1, kubernetes.io/h2c and grpc",
+			name.Port, text, known.AppProtocol)
 	case len(b.Endpoints) == 0:
-		return fault(ReasonNoEndpoints, "no endpoint of Service %q is ready on port %d", text, name.Port)
+		return fault(model.ReasonNoEndpoints, "no endpoint of Service %q is ready on port %d", text, name.Port)
 	}
 	return b, nil
 }
@@ -142,15 +152,15 @@ func speaksTLS(appProtocol string) bool {
 	return strings.EqualFold(appProtocol, "https") || appProtocol == "kubernetes.io/wss"
 }
 
-func protocolOf(appProtocol string) (Protocol, bool) {
+func protocolOf(appProtocol string) (model.Protocol, bool) {
 	switch appProtocol {
 	case "", "http", "ws", "kubernetes.io/ws":
-		return ProtocolHTTP1, true
+		return model.ProtocolHTTP1, true
 	case "kubernetes.io/h2c", "h2c", "http2":
-		return ProtocolH2C, true
+		return model.ProtocolH2C, true
 	case "grpc":
-		return ProtocolGRPC, true
+		return model.ProtocolGRPC, true
 	default:
-		return ProtocolHTTP1, false
+		return model.ProtocolHTTP1, false
 	}
 }

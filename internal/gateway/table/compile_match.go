@@ -6,6 +6,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 // hostPattern is the syntax of the host of a rule.
@@ -29,15 +32,15 @@ func (m *matcher) segments() []string {
 }
 
 // compileMatch compiles the fields that select the rule's requests.
-func (c *compiler) compileMatch(e *compiled, rule *Rule) *Fault {
+func (c *compiler) compileMatch(e *compiled, rule *Rule) *model.Fault {
 	for _, index := range rule.Listeners {
 		if index < 0 || index >= len(c.listeners) {
-			return invalid("listeners: there is no listener %d", index)
+			return model.Invalid("listeners: there is no listener %d", index)
 		}
 	}
 	e.host = rule.Host
 	if e.host != "" && !hostPattern.MatchString(e.host) {
-		return invalid("host: %q is neither a lower case DNS name nor one after '*.'", rule.Host)
+		return model.Invalid("host: %q is neither a lower case DNS name nor one after '*.'", rule.Host)
 	}
 	if f := c.compilePath(e, rule); f != nil {
 		return f
@@ -46,8 +49,8 @@ func (c *compiler) compileMatch(e *compiled, rule *Rule) *Fault {
 	e.match.methods = slices.Clone(rule.Methods)
 	for _, header := range rule.Headers {
 		name := textproto.CanonicalMIMEHeaderKey(header.Name)
-		if !isToken(name) || name == "Host" {
-			return invalid("headers: %q cannot be matched; what is in the Host header is matched by host", header.Name)
+		if !fieldname.IsToken(name) || name == "Host" {
+			return model.Invalid("headers: %q cannot be matched; what is in the Host header is matched by host", header.Name)
 		}
 		p, f := c.newPredicate(rule.Owner, "headers", name, header)
 		if f != nil {
@@ -65,7 +68,7 @@ func (c *compiler) compileMatch(e *compiled, rule *Rule) *Fault {
 	return nil
 }
 
-func (c *compiler) compilePath(e *compiled, rule *Rule) *Fault {
+func (c *compiler) compilePath(e *compiled, rule *Rule) *model.Fault {
 	text := cmp.Or(rule.Path, "/")
 	e.pathType = cmp.Or(rule.PathType, PathPrefix)
 	switch e.pathType {
@@ -79,7 +82,7 @@ func (c *compiler) compilePath(e *compiled, rule *Rule) *Fault {
 	case PathExact, PathPrefix:
 		path, err := c.texts.path(text)
 		if err != nil {
-			return invalid("path: %q cannot be the path of a request: %v", text, err)
+			return model.Invalid("path: %q cannot be the path of a request: %v", text, err)
 		}
 		e.path = matcher{text: path.Match, length: len(path.Match)}
 		if e.pathType == PathPrefix {
@@ -87,11 +90,11 @@ func (c *compiler) compilePath(e *compiled, rule *Rule) *Fault {
 		}
 		return nil
 	default:
-		return invalid("pathType: %q is not one of Prefix, Exact and RegularExpression", rule.PathType)
+		return model.Invalid("pathType: %q is not one of Prefix, Exact and RegularExpression", rule.PathType)
 	}
 }
 
-func (c *compiler) newPredicate(owner, field, name string, match ValueMatch) (predicate, *Fault) {
+func (c *compiler) newPredicate(owner, field, name string, match ValueMatch) (predicate, *model.Fault) {
 	p := predicate{name: name}
 	switch cmp.Or(match.Type, MatchExact) {
 	case MatchExact:
@@ -102,7 +105,7 @@ func (c *compiler) newPredicate(owner, field, name string, match ValueMatch) (pr
 		return p, nil
 	case MatchRegularExpression:
 		if match.Value == nil {
-			return p, invalid("%s: %s has type RegularExpression and no value", field, name)
+			return p, model.Invalid("%s: %s has type RegularExpression and no value", field, name)
 		}
 		expression, f := c.texts.expression(owner, field+": "+name, *match.Value)
 		if f == nil {
@@ -110,18 +113,6 @@ func (c *compiler) newPredicate(owner, field, name string, match ValueMatch) (pr
 		}
 		return p, f
 	default:
-		return p, invalid("%s: type %q of %s is not one of Exact and RegularExpression", field, match.Type, name)
+		return p, model.Invalid("%s: type %q of %s is not one of Exact and RegularExpression", field, match.Type, name)
 	}
-}
-
-// isToken reports whether text can be the name of a header field.
-func isToken(text string) bool {
-	for i := range len(text) {
-		c := text[i]
-		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
-		if !letter && !strings.ContainsRune("!#$%&'*+-.^_`|~", rune(c)) {
-			return false
-		}
-	}
-	return text != ""
 }

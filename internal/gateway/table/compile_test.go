@@ -13,6 +13,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	apiroutes "github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -26,13 +27,13 @@ func hashOf(key string) string {
 // services are the Services that these tests use. publicKeySet is the key of RFC 7517, A.1.
 const publicKeySet = `{"keys": [{"kty": "EC", "crv": "P-256", "x": "MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4", "y": "4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM"}]}`
 
-func services() map[string]table.Service {
-	return map[string]table.Service{
-		"users": {Ports: map[int32]table.ServicePort{8080: {Endpoints: []string{"10.0.0.2:80", "10.0.0.1:80", "10.0.0.2:80"}}}},
-		"chat":  {Ports: map[int32]table.ServicePort{9000: {AppProtocol: "kubernetes.io/h2c", Endpoints: []string{"10.0.0.3:90"}}}},
+func services() map[string]model.Service {
+	return map[string]model.Service{
+		"users": {Ports: map[int32]model.ServicePort{8080: {Endpoints: []string{"10.0.0.2:80", "10.0.0.1:80", "10.0.0.2:80"}}}},
+		"chat":  {Ports: map[int32]model.ServicePort{9000: {AppProtocol: "kubernetes.io/h2c", Endpoints: []string{"10.0.0.3:90"}}}},
 		"away":  {External: true},
-		"idle":  {Ports: map[int32]table.ServicePort{8080: {}}},
-		"tls":   {Ports: map[int32]table.ServicePort{443: {AppProtocol: "https", Endpoints: []string{"10.0.0.4:443"}}}},
+		"idle":  {Ports: map[int32]model.ServicePort{8080: {}}},
+		"tls":   {Ports: map[int32]model.ServicePort{443: {AppProtocol: "https", Endpoints: []string{"10.0.0.4:443"}}}},
 	}
 }
 
@@ -191,7 +192,7 @@ func TestEveryRouteHasANameOfItsOwn(t *testing.T) {
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
-	wanted := []table.Problem{{Index: 4, Route: "shop#2", Reason: "DuplicateName", Message: `name: an earlier route is called "shop"; this one is called "shop#2"`}}
+	wanted := []model.Problem{{Index: 4, Route: "shop#2", Reason: "DuplicateName", Message: `name: an earlier route is called "shop"; this one is called "shop#2"`}}
 	if diff := cmp.Diff(wanted, problems); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
@@ -234,16 +235,16 @@ func TestARouteHasWhatItsSpecSaysAndTheDefaultsOfTheRest(t *testing.T) {
 	if most.MaxBodyBytes != 1024 || len(most.Mirrors) != 1 || most.Mirrors[0].Numerator != 100 || most.Mirrors[0].Denominator != 100 || most.Mirrors[0].Backend.ID != "chat:9000" {
 		t.Errorf("body %d, mirrors %+v", most.MaxBodyBytes, most.Mirrors)
 	}
-	edit := &table.HeaderEdit{Remove: []string{"X-A"}, Set: []table.HeaderField{{Name: "X-B", Value: "b"}}, Add: []table.HeaderField{{Name: "X-C", Value: "c"}}}
+	edit := &model.HeaderEdit{Remove: []string{"X-A"}, Set: []model.HeaderField{{Name: "X-B", Value: "b"}}, Add: []model.HeaderField{{Name: "X-C", Value: "c"}}}
 	if diff := cmp.Diff(edit, most.RequestHeaders); diff != "" {
 		t.Errorf("request headers (-want +got):\n%s", diff)
 	}
-	answer := &table.DirectResponse{StatusCode: 404, ContentType: "text/plain; charset=utf-8", Body: []byte("gone")}
+	answer := &model.DirectResponse{StatusCode: 404, ContentType: "text/plain; charset=utf-8", Body: []byte("gone")}
 	if diff := cmp.Diff(answer, direct.Direct); diff != "" {
 		t.Errorf("direct response (-want +got):\n%s", diff)
 	}
-	backends := []*table.Backend{
-		{ID: "chat:9000", Service: "chat", Port: 9000, Protocol: table.ProtocolH2C, Endpoints: []string{"10.0.0.3:90"}, Limits: plainLimits},
+	backends := []*model.Backend{
+		{ID: "chat:9000", Service: "chat", Port: 9000, Protocol: model.ProtocolH2C, Endpoints: []string{"10.0.0.3:90"}, Limits: plainLimits},
 		{ID: "users:8080", Index: 1, Service: "users", Port: 8080, Endpoints: []string{"10.0.0.1:80", "10.0.0.2:80"}, Limits: plainLimits},
 	}
 	if diff := cmp.Diff(backends, compiled.Backends); diff != "" {
@@ -311,7 +312,7 @@ func TestARouteWithAnUnknownFieldServesNothing(t *testing.T) {
 - {name: newer, path: /newer, directResponse: {statusCode: 200}}
 - {name: rest, directResponse: {statusCode: 204}}`)}
 	compiled, problems := apiroutes.Compile(in)
-	want := []table.Problem{{Index: 1, Route: "newer", Reason: "ImageIncompatible", Message: "auth.mtls: this version of the gateway does not know the field"}}
+	want := []model.Problem{{Index: 1, Route: "newer", Reason: "ImageIncompatible", Message: "auth.mtls: this version of the gateway does not know the field"}}
 	if diff := cmp.Diff(want, problems); diff != "" {
 		t.Error(diff)
 	}

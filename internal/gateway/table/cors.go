@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 const defaultMaxAgeSeconds = 5 // of a CORSRule
@@ -60,7 +63,7 @@ func (c *CORS) Methods(asked string) string {
 	switch {
 	case !c.echoMethods:
 		return c.AllowMethods
-	case isToken(asked):
+	case fieldname.IsToken(asked):
 		return asked
 	default:
 		return ""
@@ -74,14 +77,14 @@ func (c *CORS) Headers(asked string) string {
 		return c.AllowHeaders
 	}
 	for name := range strings.SplitSeq(asked, ",") {
-		if !isToken(strings.Trim(name, " \t")) {
+		if !fieldname.IsToken(strings.Trim(name, " \t")) {
 			return ""
 		}
 	}
 	return asked
 }
 
-func compileCORS(e *compiled, rule *Rule) *Fault {
+func compileCORS(e *compiled, rule *Rule) *model.Fault {
 	if rule.CORS == nil {
 		return nil
 	}
@@ -103,8 +106,8 @@ func compileCORS(e *compiled, rule *Rule) *Fault {
 		MaxAge:           strconv.Itoa(int(maxAge)),
 		origins:          map[string]bool{},
 	}
-	if !isHeaderValue(cors.AllowMethods + cors.AllowHeaders + cors.ExposeHeaders) {
-		return invalid("cors: a method or header holds a control character")
+	if !fieldname.IsValue(cors.AllowMethods + cors.AllowHeaders + cors.ExposeHeaders) {
+		return model.Invalid("cors: a method or header holds a control character")
 	}
 	for _, origin := range in.AllowOrigins {
 		scheme, rest, wildcard := strings.Cut(origin, "*")
@@ -120,7 +123,7 @@ func compileCORS(e *compiled, rule *Rule) *Fault {
 	if in.Wildcards {
 		cors.allowWildcards(in, methods)
 	} else if cors.any && cors.AllowCredentials {
-		return invalid("cors: allowCredentials needs origins by name in allowOrigins, not '*'")
+		return model.Invalid("cors: allowCredentials needs origins by name in allowOrigins, not '*'")
 	}
 	e.CORS = cors
 	return nil

@@ -41,7 +41,6 @@
 //	compile_auth.go      compiling how clients authenticate
 //	compile_limits.go    compiling timeouts, retries and rate limits
 //	check.go             checking rules one by one, before they are compiled
-//	problem.go           Problem: why something is not served as written
 //	listener.go          listeners by port and host name
 //	route.go             Route: a compiled rule, and choosing a backend by weight
 //	match.go             finding the route of a request
@@ -55,15 +54,12 @@
 //	controls.go          control characters in paths and fields
 //	expression.go        regular expressions, and what they may cost
 //	texts.go             expressions and paths that were compiled before
-//	action.go            what a route does: rewrite, header edits, redirect
+//	action.go            what a route does with the path: rewrite and redirect
 //	addresses.go         from which addresses requests are let in
 //	affinity.go          to which endpoint the requests of a client go
 //	auth.go              how clients authenticate: API key, password, token, external Service
 //	auth_oidc.go         log-ins at an OpenID Connect provider
-//	backend.go           Service and Backend: where requests go
-//	backend_settings.go  settings of the backends of some rules
-//	backend_tls.go       TLS to backends
-//	backend_tls_keys.go  certificates with keys, and how long a key may be
+//	backend_settings.go  checking settings of the backends of some rules
 //	cache.go             which responses are kept
 //	cors.go              what pages of other origins may do
 //	returns.go           rules at which log-ins cannot end, because the answer comes to another rule

@@ -6,6 +6,8 @@ import (
 	"regexp/syntax"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 const (
@@ -23,9 +25,10 @@ const (
 )
 
 // expression compiles an expression that must match the whole value.
-func (t *texts) expression(owner, field, text string) (*expression, *Fault) {
-	noRoom := func() *Fault {
-		return &Fault{ReasonInvalidRegex, fmt.Sprintf("%s: there is no room for the regular expression %q, because those before it are too large together", field, text)}
+func (t *texts) expression(owner, field, text string) (*expression, *model.Fault) {
+	noRoom := func() *model.Fault {
+		return &model.Fault{Reason: model.ReasonInvalidRegex, Message: fmt.Sprintf(
+			"%s: there is no room for the regular expression %q, because those before it are too large together", field, text)}
 	}
 	use := usedExpression{owner, text}
 	known := t.expressions[text]
@@ -43,7 +46,8 @@ func (t *texts) expression(owner, field, text string) (*expression, *Fault) {
 		known.compile()
 	}
 	if known.wrong != "" {
-		return nil, &Fault{ReasonInvalidRegex, fmt.Sprintf("%s: the regular expression %q does not compile: %s", field, text, known.wrong)}
+		return nil, &model.Fault{Reason: model.ReasonInvalidRegex, Message: fmt.Sprintf(
+			"%s: the regular expression %q does not compile: %s", field, text, known.wrong)}
 	}
 	return known, nil
 }

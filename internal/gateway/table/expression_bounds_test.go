@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -31,7 +32,7 @@ func costOf(make func() any) (time.Duration, int64) {
 func manyExpressions(count int, owner string, expression func(number int) string) []table.Rule {
 	rules := make([]table.Rule, count)
 	for i := range rules {
-		rules[i] = table.Rule{Name: "many", Index: i, Owner: owner, Host: fmt.Sprintf("h%d.test", i), Direct: &table.DirectResponse{StatusCode: 200}}
+		rules[i] = table.Rule{Name: "many", Index: i, Owner: owner, Host: fmt.Sprintf("h%d.test", i), Direct: &model.DirectResponse{StatusCode: 200}}
 		for n := range 16 {
 			rules[i].Headers = append(rules[i].Headers, table.ValueMatch{
 				Name: fmt.Sprintf("X-%d", n), Type: table.MatchRegularExpression, Value: new(expression(i*16 + n)),
@@ -60,7 +61,7 @@ func TestExpressionsTakeLittleMemoryAndTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := table.Input{Listeners: []table.Listener{{Name: "web"}}, Rules: manyExpressions(200, "team", test.expression)}
-			var problems []table.Problem
+			var problems []model.Problem
 			took, kept := costOf(func() any {
 				compiled, found := table.Compile(in)
 				problems = found
@@ -121,9 +122,9 @@ func TestPathsThatComeManyTimesAreReadOnce(t *testing.T) {
 	path := "/" + strings.Repeat("%25%2541;/", 60)
 	rules := make([]table.Rule, 2048)
 	for i := range rules {
-		rules[i] = table.Rule{Name: "many", Index: i, Host: fmt.Sprintf("h%d.test", i), StrictShares: true, Backends: make([]table.BackendRef, 16)}
+		rules[i] = table.Rule{Name: "many", Index: i, Host: fmt.Sprintf("h%d.test", i), StrictShares: true, Backends: make([]model.BackendRef, 16)}
 		for n := range rules[i].Backends {
-			rules[i].Backends[n] = table.BackendRef{Service: "app", Port: 80, Weight: 1, Rewrite: &table.Rewrite{PathPrefix: path}, Field: "backendRefs"}
+			rules[i].Backends[n] = model.BackendRef{Service: "app", Port: 80, Weight: 1, Rewrite: &model.Rewrite{PathPrefix: path}, Field: "backendRefs"}
 		}
 	}
 	took, _ := costOf(func() any {

@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 // costly are expressions that are short, and would take long to read. Each is of the longest text that a field takes.
@@ -50,7 +52,7 @@ func TestExpressionsThatTakeLongAreNotRead(t *testing.T) {
 			checker, start, refused := NewChecker(), processorTime(t), 0
 			for i := range 1000 {
 				text := costly(i)[name]
-				rule := Rule{Name: "r", Owner: "team", Direct: &DirectResponse{StatusCode: 200}, Headers: []ValueMatch{{Name: "X-A", Type: MatchRegularExpression, Value: &text}}}
+				rule := Rule{Name: "r", Owner: "team", Direct: &model.DirectResponse{StatusCode: 200}, Headers: []ValueMatch{{Name: "X-A", Type: MatchRegularExpression, Value: &text}}}
 				if f, _ := checker.Check(&rule); f != nil {
 					refused++
 				}
@@ -79,7 +81,7 @@ func TestManyUsualExpressionsOfAnOwnerAreRead(t *testing.T) {
 	for _, pattern := range []string{`(?i)/shop%d/[^/]+/[^/]+`, `/shop%d/[^/]+/\S+`, `(?i)/v%d/\W?[a-z0-9-]+(/.*)?`} {
 		checker := NewChecker()
 		for i := range 1000 {
-			rule := Rule{Name: "r", Owner: "team", Path: fmt.Sprintf(pattern, i), PathType: PathRegularExpression, Direct: &DirectResponse{StatusCode: 200}}
+			rule := Rule{Name: "r", Owner: "team", Path: fmt.Sprintf(pattern, i), PathType: PathRegularExpression, Direct: &model.DirectResponse{StatusCode: 200}}
 			if f, _ := checker.Check(&rule); f != nil {
 				t.Fatalf("the %dth: %s", i, f.Message)
 			}

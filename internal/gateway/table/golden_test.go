@@ -12,7 +12,8 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	apiroutes "github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/testing/golden"
 )
 
@@ -42,7 +43,7 @@ func (g *goldenInput) input(t *testing.T) apiroutes.Input {
 	in := apiroutes.Input{
 		Routes: g.Routes, Unknown: g.Unknown, HealthChecks: g.HealthChecks, UnknownChecks: g.UnknownChecks,
 		BackendPolicies: g.BackendPolicies, UnknownPolicies: g.UnknownPolicies,
-		Services: map[string]table.Service{}, Secrets: map[string]map[string][]byte{}, Unreadable: map[string]bool{},
+		Services: map[string]model.Service{}, Secrets: map[string]map[string][]byte{}, Unreadable: map[string]bool{},
 		ConfigMaps: map[string]map[string][]byte{},
 	}
 	for key, backend := range g.Backends {
@@ -52,15 +53,15 @@ func (g *goldenInput) input(t *testing.T) apiroutes.Input {
 			t.Fatal(err)
 		}
 		if in.Services[name].Ports == nil {
-			in.Services[name] = table.Service{Ports: map[int32]table.ServicePort{}}
+			in.Services[name] = model.Service{Ports: map[int32]model.ServicePort{}}
 		}
-		in.Services[name].Ports[int32(port)] = table.ServicePort{AppProtocol: backend.AppProtocol, Endpoints: backend.Addresses}
+		in.Services[name].Ports[int32(port)] = model.ServicePort{AppProtocol: backend.AppProtocol, Endpoints: backend.Addresses}
 	}
 	for _, name := range g.External {
-		in.Services[name] = table.Service{External: true}
+		in.Services[name] = model.Service{External: true}
 	}
 	for _, name := range g.Bare {
-		in.Services[name] = table.Service{}
+		in.Services[name] = model.Service{}
 	}
 	for name, secret := range g.Secrets {
 		in.Secrets[name] = map[string][]byte{}

@@ -9,7 +9,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	apiroutes "github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 // healthChecks parses health checks as a user writes them.
@@ -23,22 +23,22 @@ func healthChecks(t *testing.T, text string) []slipwayv1alpha1.BackendHealthChec
 }
 
 func TestAHealthCheckBelongsToAPortOfAService(t *testing.T) {
-	plain := &table.HealthCheck{Path: "/", Period: 10 * time.Second, Timeout: time.Second, Healthy: 1, Unhealthy: 3}
+	plain := &model.HealthCheck{Path: "/", Period: 10 * time.Second, Timeout: time.Second, Healthy: 1, Unhealthy: 3}
 	for name, tc := range map[string]struct {
 		checks string
-		want   map[string]*table.HealthCheck
+		want   map[string]*model.HealthCheck
 	}{
-		"none":     {`[]`, map[string]*table.HealthCheck{}},
-		"defaults": {`[{name: users, port: 8080}]`, map[string]*table.HealthCheck{"users:8080": plain}},
+		"none":     {`[]`, map[string]*model.HealthCheck{}},
+		"defaults": {`[{name: users, port: 8080}]`, map[string]*model.HealthCheck{"users:8080": plain}},
 		"every field": {
 			`[{name: chat, port: 9000, path: /healthz/a%20b, host: chat.example.com, periodSeconds: 5, timeoutSeconds: 2, healthyThreshold: 3, unhealthyThreshold: 4}]`,
-			map[string]*table.HealthCheck{"chat:9000": {
+			map[string]*model.HealthCheck{"chat:9000": {
 				Path: "/healthz/a%20b", Host: "chat.example.com", Period: 5 * time.Second, Timeout: 2 * time.Second, Healthy: 3, Unhealthy: 4,
 			}},
 		},
-		"a Service without endpoints": {`[{name: idle, port: 8080}]`, map[string]*table.HealthCheck{"idle:8080": plain}},
-		"a mirror":                    {`[{name: copy, port: 80}]`, map[string]*table.HealthCheck{"copy:80": plain}},
-		"what no route names":         {`[{name: gone, port: 80}, {name: users, port: 9999}]`, map[string]*table.HealthCheck{}},
+		"a Service without endpoints": {`[{name: idle, port: 8080}]`, map[string]*model.HealthCheck{"idle:8080": plain}},
+		"a mirror":                    {`[{name: copy, port: 80}]`, map[string]*model.HealthCheck{"copy:80": plain}},
+		"what no route names":         {`[{name: gone, port: 80}, {name: users, port: 9999}]`, map[string]*model.HealthCheck{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			compiled, problems := apiroutes.Compile(apiroutes.Input{Services: services(), HealthChecks: healthChecks(t, tc.checks), Routes: routes(t, `
@@ -50,7 +50,7 @@ func TestAHealthCheckBelongsToAPortOfAService(t *testing.T) {
 					t.Errorf("problem: %+v", p)
 				}
 			}
-			got := map[string]*table.HealthCheck{}
+			got := map[string]*model.HealthCheck{}
 			for _, backend := range compiled.Backends {
 				if backend.HealthCheck != nil {
 					got[backend.ID] = backend.HealthCheck
@@ -85,7 +85,7 @@ func TestABadHealthCheckIsNamedAndNotMade(t *testing.T) {
 				in.UnknownChecks = map[int]string{0: "statuses"}
 			}
 			compiled, problems := apiroutes.Compile(in)
-			want := []table.Problem{{Index: -1, List: "healthChecks", Route: "users:8080", Reason: tc.reason, Message: tc.message}}
+			want := []model.Problem{{Index: -1, List: "healthChecks", Route: "users:8080", Reason: tc.reason, Message: tc.message}}
 			if diff := cmp.Diff(want, problems); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}

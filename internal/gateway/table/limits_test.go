@@ -9,27 +9,28 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	apiroutes "github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // plainLimits are the limits of a backend without a policy.
-var plainLimits = table.Limits{Connections: 4096, Pending: 1024, Requests: 8192}
+var plainLimits = model.Limits{Connections: 4096, Pending: 1024, Requests: 8192}
 
 // withPolicies compiles two routes with policies.
-func withPolicies(t *testing.T, text string, unknown map[int]string) (map[string]*table.Backend, []table.Problem) {
+func withPolicies(t *testing.T, text string, unknown map[int]string) (map[string]*model.Backend, []model.Problem) {
 	t.Helper()
 	var parsed []slipwayv1alpha1.BackendPolicy
 	if err := yaml.UnmarshalStrict([]byte(text), &parsed); err != nil {
 		t.Fatalf("%v in:\n%s", err, text)
 	}
 	known := services()
-	known["odd"] = table.Service{Ports: map[int32]table.ServicePort{80: {AppProtocol: "mysql", Endpoints: []string{"10.0.0.9:80"}}}}
-	known["rpc"] = table.Service{Ports: map[int32]table.ServicePort{80: {AppProtocol: "grpc", Endpoints: []string{"10.0.0.9:80"}}}}
+	known["odd"] = model.Service{Ports: map[int32]model.ServicePort{80: {AppProtocol: "mysql", Endpoints: []string{"10.0.0.9:80"}}}}
+	known["rpc"] = model.Service{Ports: map[int32]model.ServicePort{80: {AppProtocol: "grpc", Endpoints: []string{"10.0.0.9:80"}}}}
 	compiled, problems := apiroutes.Compile(apiroutes.Input{
 		Services: known, BackendPolicies: parsed, UnknownPolicies: unknown,
 		Routes: routes(t, `[{backends: [{name: users, port: 8080}, {name: chat, port: 9000}, {name: odd, port: 80}, {name: rpc, port: 80}]}]`),
 	})
-	backends := map[string]*table.Backend{}
+	backends := map[string]*model.Backend{}
 	for _, backend := range compiled.Backends {
 		backends[backend.ID] = backend
 	}
@@ -46,11 +47,11 @@ func TestAPolicyBelongsToAPortOfAService(t *testing.T) {
 	if len(problems) > 0 {
 		t.Errorf("problems %v", problems)
 	}
-	for id, want := range map[string]table.Backend{
-		"users:8080": {Protocol: table.ProtocolGRPC, Limits: table.Limits{Connections: 1, Requests: 2}},
-		"chat:9000":  {Protocol: table.ProtocolHTTP1, Limits: table.Limits{Connections: 4096, Pending: 1024, Requests: 5}},
-		"odd:80":     {Protocol: table.ProtocolH2C, Limits: plainLimits},
-		"rpc:80":     {Protocol: table.ProtocolGRPC, Limits: plainLimits}, // from its appProtocol
+	for id, want := range map[string]model.Backend{
+		"users:8080": {Protocol: model.ProtocolGRPC, Limits: model.Limits{Connections: 1, Requests: 2}},
+		"chat:9000":  {Protocol: model.ProtocolHTTP1, Limits: model.Limits{Connections: 4096, Pending: 1024, Requests: 5}},
+		"odd:80":     {Protocol: model.ProtocolH2C, Limits: plainLimits},
+		"rpc:80":     {Protocol: model.ProtocolGRPC, Limits: plainLimits}, // from its appProtocol
 	} {
 		if got := backends[id]; got.Protocol != want.Protocol || got.Limits != want.Limits || len(got.Endpoints) == 0 {
 			t.Errorf("%s: got %+v", id, got)
@@ -73,7 +74,7 @@ func TestABadPolicyIsNamedAndNotFollowed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			backends, problems := withPolicies(t, tc.policies, tc.unknown)
-			if backends["users:8080"].Limits != plainLimits || backends["users:8080"].Protocol != table.ProtocolHTTP1 {
+			if backends["users:8080"].Limits != plainLimits || backends["users:8080"].Protocol != model.ProtocolHTTP1 {
 				t.Errorf("got %+v", backends["users:8080"])
 			}
 			if len(problems) == 0 {

@@ -3,6 +3,8 @@ package table
 import (
 	"fmt"
 	"strings"
+
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 // checkListeners makes the listeners. An invalid one gets no requests. It is no listener of
@@ -18,13 +20,15 @@ func (c *compiler) checkListeners() {
 			wrong = fmt.Sprintf("port: %d is not a port", spec.Port)
 		case spec.Hostname != "" && !hostPattern.MatchString(spec.Hostname):
 			wrong = fmt.Sprintf("hostname: %q is neither a lower case DNS name nor one after '*.'", spec.Hostname)
-		case spec.Port == 0 && spec.Transport != TransportHTTP:
+		case spec.Port == 0 && spec.Transport != model.TransportHTTP:
 			wrong = fmt.Sprintf("port: a listener for %s needs one", spec.Transport)
 		case taken[same]:
 			wrong = "there is an earlier listener with this port and hostname"
 		}
 		if wrong != "" {
-			c.problems = append(c.problems, Problem{Index: -1, List: "listeners", Route: spec.Name, Reason: ReasonInvalid, Message: wrong})
+			c.problems = append(c.problems, model.Problem{
+				Index: -1, List: "listeners", Route: spec.Name, Reason: model.ReasonInvalid, Message: wrong,
+			})
 			c.listeners = append(c.listeners, nil)
 			continue
 		}
@@ -49,11 +53,11 @@ func (c *compiler) openPorts(t *Table) {
 		if t.ports == nil {
 			t.ports = map[portKey]*port{}
 		}
-		key := portKey{spec.Port, spec.Secure, spec.Transport == TransportUDP}
+		key := portKey{spec.Port, spec.Secure, spec.Transport == model.TransportUDP}
 		if t.ports[key] == nil {
 			t.ports[key] = &port{}
 		}
-		t.ports[key].streams = t.ports[key].streams || spec.Transport != TransportHTTP
+		t.ports[key].streams = t.ports[key].streams || spec.Transport != model.TransportHTTP
 		t.ports[key].add(spec.Hostname, l)
 	}
 	if len(c.valid) == 1 && t.every.any != nil {

@@ -10,11 +10,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // answer is the action of rules that are only matched.
-var answer = &table.DirectResponse{StatusCode: 200}
+var answer = &model.DirectResponse{StatusCode: 200}
 
 // ruleOf makes a rule of a route without policies.
 func ruleOf(route *slipwayv1alpha1.Route, index int) table.Rule {
@@ -213,7 +214,7 @@ func TestABadListenerGetsNoRequests(t *testing.T) {
 			{Name: "none", Index: 3, Listeners: []int{}, Direct: answer},
 		},
 	})
-	want := []table.Problem{
+	want := []model.Problem{
 		{Index: -1, List: "listeners", Route: "port", Reason: "Invalid", Message: "port: 65536 is not a port"},
 		{Index: -1, List: "listeners", Route: "host", Reason: "Invalid", Message: `hostname: "A.example.com" is neither a lower case DNS name nor one after '*.'`},
 		{Index: -1, List: "listeners", Route: "again", Reason: "Invalid", Message: "there is an earlier listener with this port and hostname"},
@@ -233,10 +234,10 @@ func TestABadListenerGetsNoRequests(t *testing.T) {
 // rule of another listener neither protects nor opens it.
 func TestReadingsStayWithinTheListener(t *testing.T) {
 	auth := &table.Auth{ID: "a", APIKey: &table.APIKey{Header: "X-Key"}}
-	to := []table.BackendRef{{Service: "users", Port: 8080, Weight: 1}}
+	to := []model.BackendRef{{Service: "users", Port: 8080, Weight: 1}}
 	in := table.Input{
 		Listeners: []table.Listener{{Port: 80, Hostname: "a.test"}, {Port: 80, Hostname: "b.test"}},
-		Services:  map[table.ServiceName]table.Service{{Name: "users"}: services()["users"]},
+		Services:  map[model.ServiceName]model.Service{{Name: "users"}: services()["users"]},
 		Rules: []table.Rule{
 			{Name: "open", Path: "/", Backends: to},
 			{Name: "closed", Index: 1, Listeners: []int{0}, Path: "/private", Auth: auth, Backends: to},

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// model tells how a server reads the path of a request. It is written after the server's
+// reader tells how a server reads the path of a request. It is written after the server's
 // documentation and source code, and uses no code of the gateway. It returns false if the
 // server refuses the path.
-type model struct {
+type reader struct {
 	name string
 	read func(target string) (string, bool)
 }
 
-var models = []model{
+var models = []reader{
 	{"Tomcat", func(target string) (string, bool) { return tomcat(target, true, false) }},
 	{"Tomcat that decodes %2F", func(target string) (string, bool) { return tomcat(target, false, false) }},
 	{"Tomcat with backslashes", func(target string) (string, bool) { return tomcat(target, false, true) }},

@@ -134,7 +134,7 @@ func (l *listener) asksNoMore(r *Request, found *Route) bool {
 
 // keeps reports whether the rewritten path stays below the prefix, however a backend reads
 // it.
-func (w *Rewrite) keeps(path Path) bool {
+func (w *CompiledRewrite) keeps(path Path) bool {
 	if w == nil || strings.Trim(w.PathPrefix, "/") == "" {
 		return true
 	}

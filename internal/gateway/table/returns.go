@@ -4,12 +4,14 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 // NoReturn is a rule at which log-ins cannot end, because a request of the provider's answer, or one to log out, comes to another
 // rule.
 type NoReturn struct {
-	Problem
+	model.Problem
 	// Host is the only host for which that is so: a narrower one than that of the rule, with rules of its own. Its owner may be
 	// somebody else, so the rule serves the other hosts. Empty: it is so for the host of the rule.
 	Host string
@@ -126,8 +128,8 @@ func (o *OIDC) ownPaths() []ownPath {
 // check returns one reason at the most why log-ins cannot end at a route.
 func (r *returns) check(entry *compiled) []NoReturn {
 	tell := func(host, format string, args ...any) []NoReturn {
-		f := invalid(format, args...)
-		return []NoReturn{{Host: host, Problem: Problem{Index: entry.Index, Route: entry.Name, Reason: f.Reason, Message: f.Message}}}
+		f := model.Invalid(format, args...)
+		return []NoReturn{{Host: host, Problem: model.Problem{Index: entry.Index, Route: entry.Name, Reason: f.Reason, Message: f.Message}}}
 	}
 	const missing = "do not come to this route, nor to another one of the same host with the same auth.oidc (claimsToHeaders may differ)"
 	login, listeners := entry.logIn(), r.listenersOf(*entry)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -28,7 +29,7 @@ func someLogins(random *rand.Rand) []table.Rule {
 	rules := make([]table.Rule, 1+random.IntN(6))
 	for i := range rules {
 		rules[i] = table.Rule{
-			Name: "rule", Index: i, Host: pick(loginHosts), Path: pick(loginPaths), PathType: table.PathPrefix, Direct: &table.DirectResponse{StatusCode: 200},
+			Name: "rule", Index: i, Host: pick(loginHosts), Path: pick(loginPaths), PathType: table.PathPrefix, Direct: &model.DirectResponse{StatusCode: 200},
 		}
 		if random.IntN(3) == 0 {
 			rules[i].PathType = table.PathExact
@@ -58,12 +59,12 @@ func TestWhoIsSentToAProviderCanComeBack(t *testing.T) {
 		in := table.Input{Listeners: []table.Listener{{Name: "web"}}, Rules: someLogins(rand.New(rand.NewPCG(seed, 1)))}
 		compiled, problems := table.Compile(in)
 		told := table.NoReturns(in)
-		var want []table.Problem
+		var want []model.Problem
 		for _, one := range told {
 			want = append(want, one.Problem)
 		}
-		got := slices.DeleteFunc(problems, func(p table.Problem) bool { return !strings.Contains(p.Message, noReturnText) })
-		byRule := cmpopts.SortSlices(func(a, b table.Problem) bool { return a.Index < b.Index })
+		got := slices.DeleteFunc(problems, func(p model.Problem) bool { return !strings.Contains(p.Message, noReturnText) })
+		byRule := cmpopts.SortSlices(func(a, b model.Problem) bool { return a.Index < b.Index })
 		if diff := cmp.Diff(want, got, byRule, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("seed %d: without the rules beside them, other rules are told: %s", seed, diff)
 		}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/internal/gateway/compress"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 // Route is a compiled route. The table knows which requests it matches. Route tells what
@@ -16,23 +17,23 @@ type Route struct {
 	Place int
 	// Transport says how the backends are reached. If it is not that of HTTP, the route is for connections or datagrams, and
 	// has nothing but Unavailable and Backends.
-	Transport Transport
+	Transport model.Transport
 
 	// Unavailable is set if the route cannot be served as written. Then requests are
 	// answered with 500, and no other field is used.
-	Unavailable *Problem
+	Unavailable *model.Problem
 
 	// At most one of Backends, Redirect and Direct is set. Pick chooses among the backends.
 	// Those with a Fault are not in Backends.
 	Backends []WeightedBackend
-	Redirect *Redirect
-	Direct   *DirectResponse
+	Redirect *CompiledRedirect
+	Direct   *model.DirectResponse
 	// StrictShares means that no backend gets the share of another one.
 	StrictShares bool
 
-	Rewrite         *Rewrite
-	RequestHeaders  *HeaderEdit
-	ResponseHeaders *HeaderEdit
+	Rewrite         *CompiledRewrite
+	RequestHeaders  *model.HeaderEdit
+	ResponseHeaders *model.HeaderEdit
 	Mirrors         []Mirror
 	CORS            *CORS
 	// MaxBodyBytes bounds the size of a request body. 0 means no limit.
@@ -57,14 +58,14 @@ type Route struct {
 
 // WeightedBackend is a backend with its weight.
 type WeightedBackend struct {
-	*Backend
+	*model.Backend
 	Weight uint32
 
 	// Rewrite is used instead of the route's. Nil: the route's.
-	Rewrite *Rewrite
+	Rewrite *CompiledRewrite
 	// These are applied after the route's.
-	RequestHeaders  *HeaderEdit
-	ResponseHeaders *HeaderEdit
+	RequestHeaders  *model.HeaderEdit
+	ResponseHeaders *model.HeaderEdit
 	// Mirrors get copies besides those of the route.
 	Mirrors []Mirror
 }
@@ -155,17 +156,10 @@ func (s Statuses) Has(code int) bool {
 
 // Mirror is a backend that gets copies of requests.
 type Mirror struct {
-	Backend *Backend
+	Backend *model.Backend
 	// Numerator of Denominator requests are copied.
 	Numerator   uint32
 	Denominator uint32
-}
-
-// DirectResponse is a fixed answer.
-type DirectResponse struct {
-	StatusCode  int
-	ContentType string
-	Body        []byte
 }
 
 // RateLimit bounds the rate of requests.

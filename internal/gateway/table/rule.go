@@ -2,6 +2,7 @@ package table
 
 import (
 	"github.com/slipway-dev/slipway/internal/gateway/compress"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 // Input is everything that a table is made from. A front end makes it from the objects of
@@ -12,9 +13,9 @@ type Input struct {
 	// Rules say which requests are answered how. Of equal rules the earlier one counts.
 	Rules []Rule
 	// Services are the Services that rules may name.
-	Services map[ServiceName]Service
+	Services map[model.ServiceName]model.Service
 	// Settings are the settings of backends. Backends without any have the defaults.
-	Settings map[BackendName]Settings
+	Settings map[model.BackendName]model.Settings
 	// CheckOnly tells that only the problems are wanted. Then the table must not be used: expressions may not be compiled, which
 	// is most of the work.
 	CheckOnly bool
@@ -35,7 +36,7 @@ type Listener struct {
 	// Hostname is a lower case DNS name, or one after "*.". Empty: every host.
 	Hostname string
 	// Transport says what happens with the connections of Port. A listener that is not for HTTP needs a Port.
-	Transport Transport
+	Transport model.Transport
 }
 
 // ListenerPlace is what only one listener can have.
@@ -48,7 +49,7 @@ type ListenerPlace struct {
 
 // Place is that of the listener.
 func (l *Listener) Place() ListenerPlace {
-	return ListenerPlace{Port: l.Port, Secure: l.Secure && l.Port != 0, UDP: l.Transport == TransportUDP, Hostname: l.Hostname}
+	return ListenerPlace{Port: l.Port, Secure: l.Secure && l.Port != 0, UDP: l.Transport == model.TransportUDP, Hostname: l.Hostname}
 }
 
 // Rule says which requests are answered how. It is plain data. A zero field means that
@@ -66,7 +67,7 @@ type Rule struct {
 
 	// Transport says how the backends are reached. If it is not that of HTTP, the rule is for connections or datagrams, and
 	// has nothing but Host, Fault and Backends.
-	Transport Transport
+	Transport model.Transport
 
 	// Host is a lower case DNS name, or one after "*.". Empty: every host.
 	Host string
@@ -85,22 +86,22 @@ type Rule struct {
 
 	// Fault means that the rule cannot be served. Its requests are answered with 500. It is
 	// told unless something is wrong with the rewrite, the headers, the answer or CORS.
-	Fault *Fault
+	Fault *model.Fault
 
 	// At most one of Backends, Redirect and Direct is set. A rule without any needs
 	// StrictShares, and its requests are answered with 500.
-	Backends []BackendRef
-	Redirect *Redirect
-	Direct   *DirectResponse
+	Backends []model.BackendRef
+	Redirect *model.Redirect
+	Direct   *model.DirectResponse
 	// StrictShares means that a backend that cannot be used keeps its share of the
 	// requests. They are answered with 503 if it has no endpoints, and otherwise with 500.
 	// Without it, the other backends get the share.
 	StrictShares bool
 
-	Rewrite         *Rewrite
-	RequestHeaders  *HeaderEdit
-	ResponseHeaders *HeaderEdit
-	Mirrors         []MirrorRef
+	Rewrite         *model.Rewrite
+	RequestHeaders  *model.HeaderEdit
+	ResponseHeaders *model.HeaderEdit
+	Mirrors         []model.MirrorRef
 	CORS            *CORSRule
 	// MaxBodyBytes bounds the size of a request body.
 	MaxBodyBytes int64
@@ -113,7 +114,7 @@ type Rule struct {
 	Auth            *Auth
 	RateLimit       *RateLimit
 	// BackendSettings are those of Backends and Mirrors for this rule and others of the same group. Nil: those of Input.Settings.
-	BackendSettings *BackendSettings
+	BackendSettings *model.BackendSettings
 	// Cache says which responses are kept. Nil: none.
 	Cache *CacheRule
 	// Compression says which responses are compressed. Nil: none.
@@ -146,48 +147,6 @@ type ValueMatch struct {
 	Type MatchType
 	// Value is the value. Nil: any value.
 	Value *string
-}
-
-// Fault says why something cannot be used. It becomes a Problem.
-type Fault struct {
-	Reason  string
-	Message string
-}
-
-// BackendRef names a port of a Service.
-type BackendRef struct {
-	// Namespace is the namespace of the Service. Empty: the gateway's own.
-	Namespace string
-	Service   string
-	Port      int32
-	// Weight is the share of the requests.
-	Weight uint32
-	// Field names the field in problems, such as backends.
-	Field string
-	// Fault means that the backend must not be used. Then its name is not looked at.
-	Fault *Fault
-
-	// These change the requests that the backend gets, and their responses, after what the
-	// rule changes. What Rewrite sets replaces what the rule's Rewrite sets.
-	Rewrite         *Rewrite
-	RequestHeaders  *HeaderEdit
-	ResponseHeaders *HeaderEdit
-	// Mirrors get copies besides those of the rule.
-	Mirrors []MirrorRef
-}
-
-// MirrorRef names a backend that gets copies of requests.
-type MirrorRef struct {
-	// Namespace, Service, Port, Field and Fault are those of a BackendRef.
-	Namespace string
-	Service   string
-	Port      int32
-	Field     string
-	Fault     *Fault
-
-	// Numerator of Denominator requests are copied.
-	Numerator   uint32
-	Denominator uint32
 }
 
 // CORSRule says what pages of other origins may do.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -17,13 +18,13 @@ func FuzzCompileRules(f *testing.F) {
 	f.Add("*.test", "/", "Prefix", "X-A", "x", "/back", int32(80), uint32(4))
 	f.Add("", "", "", "", "*", "//x", int32(0), uint32(3))
 	f.Fuzz(func(t *testing.T, host, path, pathType, header, value, target string, port int32, number uint32) {
-		edit := &table.HeaderEdit{Set: []table.HeaderField{{Name: header, Value: value}}, Add: []table.HeaderField{{Name: header, Value: value}}, Remove: []string{header}}
-		ref := table.BackendRef{Namespace: host, Service: "web", Port: 80, Weight: number, Field: "backendRefs"}
-		ref.Rewrite, ref.RequestHeaders, ref.ResponseHeaders = &table.Rewrite{PathPrefix: target, Host: host}, edit, edit
+		edit := &model.HeaderEdit{Set: []model.HeaderField{{Name: header, Value: value}}, Add: []model.HeaderField{{Name: header, Value: value}}, Remove: []string{header}}
+		ref := model.BackendRef{Namespace: host, Service: "web", Port: 80, Weight: number, Field: "backendRefs"}
+		ref.Rewrite, ref.RequestHeaders, ref.ResponseHeaders = &model.Rewrite{PathPrefix: target, Host: host}, edit, edit
 		bad := table.Rule{Name: value, Host: host, PathType: table.PathType(pathType), Path: path, Methods: []string{header}, Listeners: []int{0, int(number % 4)}}
 		forward, redirect := bad, bad
-		forward.Backends, forward.StrictShares = []table.BackendRef{ref}, true
-		forward.Mirrors = []table.MirrorRef{{Namespace: host, Service: "web", Port: 80, Numerator: number, Denominator: number}}
+		forward.Backends, forward.StrictShares = []model.BackendRef{ref}, true
+		forward.Mirrors = []model.MirrorRef{{Namespace: host, Service: "web", Port: 80, Numerator: number, Denominator: number}}
 		forward.CORS = &table.CORSRule{AllowOrigins: []string{value}, AllowMethods: []string{value}, AllowHeaders: []string{header}, ExposeHeaders: []string{value}, AllowCredentials: true, Wildcards: true}
 		if number&4 != 0 { // requests for the end of its log-ins are matched meanwhile
 			forward.Auth = &table.Auth{OIDC: &table.OIDC{
@@ -31,13 +32,13 @@ func FuzzCompileRules(f *testing.F) {
 			}}
 			redirect.Headers, redirect.Query = []table.ValueMatch{{Name: header, Value: &value}}, []table.ValueMatch{{Name: header, Value: &value}}
 		}
-		redirect.Methods, redirect.Redirect = nil, &table.Redirect{StatusCode: 302, Scheme: pathType, Host: host, Port: port, ListenerPort: true, PathPrefix: target}
+		redirect.Methods, redirect.Redirect = nil, &model.Redirect{StatusCode: 302, Scheme: pathType, Host: host, Port: port, ListenerPort: true, PathPrefix: target}
 		good := table.Rule{Name: "good", Index: 1, Listeners: []int{1}, Direct: answer}
 		compiled, _ := table.Compile(table.Input{
 			Listeners: []table.Listener{{Port: port, Hostname: host}, {Port: 8080, Hostname: "good.test"}, {Port: port, Secure: true}},
 			Rules:     []table.Rule{forward, redirect, good},
-			Services:  map[table.ServiceName]table.Service{{Namespace: host, Name: "web"}: {Ports: map[int32]table.ServicePort{80: {Endpoints: []string{"10.0.0.1:80"}}}}},
-			Settings:  map[table.BackendName]table.Settings{{ServiceName: table.ServiceName{Namespace: host, Name: "web"}, Port: 80}: {HealthCheck: &table.HealthCheck{Path: target, Host: host}}},
+			Services:  map[model.ServiceName]model.Service{{Namespace: host, Name: "web"}: {Ports: map[int32]model.ServicePort{80: {Endpoints: []string{"10.0.0.1:80"}}}}},
+			Settings:  map[model.BackendName]model.Settings{{ServiceName: model.ServiceName{Namespace: host, Name: "web"}, Port: 80}: {HealthCheck: &model.HealthCheck{Path: target, Host: host}}},
 		})
 		requestPath, err := table.ParsePath(path)
 		if err != nil {
@@ -77,7 +78,7 @@ func checkSent(t *testing.T, route *table.Route, path table.Path, asked string) 
 			}
 			lines = append(lines, forwarded, backend.Rewrite.Host)
 		}
-		for _, edit := range []*table.HeaderEdit{backend.RequestHeaders, backend.ResponseHeaders} {
+		for _, edit := range []*model.HeaderEdit{backend.RequestHeaders, backend.ResponseHeaders} {
 			headers := http.Header{}
 			edit.Apply(headers)
 			for name, values := range headers {

@@ -8,38 +8,39 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // oneListener compiles rules of one listener for everything.
-func oneListener(in table.Input) (*table.Table, []table.Problem) {
+func oneListener(in table.Input) (*table.Table, []model.Problem) {
 	in.Listeners = []table.Listener{{Name: "all"}}
 	return table.Compile(in)
 }
 
 // everywhere are Services of two namespaces and of the gateway's own.
-func everywhere() map[table.ServiceName]table.Service {
-	web := func(endpoints ...string) table.Service {
-		return table.Service{Ports: map[int32]table.ServicePort{80: {Endpoints: endpoints}}}
+func everywhere() map[model.ServiceName]model.Service {
+	web := func(endpoints ...string) model.Service {
+		return model.Service{Ports: map[int32]model.ServicePort{80: {Endpoints: endpoints}}}
 	}
-	return map[table.ServiceName]table.Service{
+	return map[model.ServiceName]model.Service{
 		{Name: "web"}:                   web("10.0.0.1:80"),
 		{Namespace: "a", Name: "web"}:   web("10.0.1.1:80"),
 		{Namespace: "b", Name: "web"}:   web("10.0.2.1:80"),
 		{Namespace: "a", Name: "idle"}:  web(),
 		{Name: "a/web"}:                 web("10.0.3.1:80"), // no API server has such a name
-		{Namespace: "a", Name: "mysql"}: {Ports: map[int32]table.ServicePort{80: {AppProtocol: "mysql", Endpoints: []string{"10.0.4.1:80"}}}},
+		{Namespace: "a", Name: "mysql"}: {Ports: map[int32]model.ServicePort{80: {AppProtocol: "mysql", Endpoints: []string{"10.0.4.1:80"}}}},
 	}
 }
 
 // Connections outlive a table by the ID of their backend.
 func TestABackendOfEachNamespaceHasAnIDOfItsOwn(t *testing.T) {
 	in := table.Input{Services: everywhere()}
-	for i, ref := range []table.BackendRef{
+	for i, ref := range []model.BackendRef{
 		{Service: "web"}, {Namespace: "a", Service: "web"}, {Namespace: "b", Service: "web"}, {Service: "a/web"}, {Namespace: "a", Service: "web"},
 	} {
 		ref.Port, ref.Weight = 80, 1
-		in.Rules = append(in.Rules, table.Rule{Index: i, Backends: []table.BackendRef{ref}})
+		in.Rules = append(in.Rules, table.Rule{Index: i, Backends: []model.BackendRef{ref}})
 	}
 	compiled, problems := oneListener(in)
 	if len(problems) > 0 {
@@ -56,8 +57,8 @@ func TestABackendOfEachNamespaceHasAnIDOfItsOwn(t *testing.T) {
 }
 
 func TestAStrictShareStaysWithItsBackend(t *testing.T) {
-	web := table.BackendRef{Namespace: "a", Service: "web", Port: 80, Weight: 1, Field: "backendRefs[0]"}
-	with := func(change func(*table.BackendRef)) table.BackendRef {
+	web := model.BackendRef{Namespace: "a", Service: "web", Port: 80, Weight: 1, Field: "backendRefs[0]"}
+	with := func(change func(*model.BackendRef)) model.BackendRef {
 		ref := web
 		ref.Field = "backendRefs[1]"
 		change(&ref)
@@ -65,17 +66,17 @@ func TestAStrictShareStaysWithItsBackend(t *testing.T) {
 	}
 	const nobody, unavailable = "500", "503"
 	for name, tc := range map[string]struct {
-		other   table.BackendRef
+		other   model.BackendRef
 		want    string // what the share of the other gets
 		problem string
 	}{
-		"usable":         {with(func(r *table.BackendRef) { r.Namespace = "b" }), "b/web:80", ""},
-		"no endpoints":   {with(func(r *table.BackendRef) { r.Service = "idle" }), unavailable, `NoEndpoints backendRefs[1]: no endpoint of Service "a/idle" is ready on port 80`},
-		"no Service":     {with(func(r *table.BackendRef) { r.Service = "gone" }), nobody, `BackendNotFound backendRefs[1]: Service "a/gone" does not exist`},
-		"no port":        {with(func(r *table.BackendRef) { r.Port = 81 }), nobody, `PortNotFound backendRefs[1]: Service "a/web" has no port 81`},
-		"wrong protocol": {with(func(r *table.BackendRef) { r.Service = "mysql" }), nobody, `UnsupportedProtocol backendRefs[1]: port 80 of Service "a/mysql" has appProtocol "mysql"; the gateway speaks HTTP/1.1, kubernetes.io/h2c and grpc`},
+		"usable":         {with(func(r *model.BackendRef) { r.Namespace = "b" }), "b/web:80", ""},
+		"no endpoints":   {with(func(r *model.BackendRef) { r.Service = "idle" }), unavailable, `NoEndpoints backendRefs[1]: no endpoint of Service "a/idle" is ready on port 80`},
+		"no Service":     {with(func(r *model.BackendRef) { r.Service = "gone" }), nobody, `BackendNotFound backendRefs[1]: Service "a/gone" does not exist`},
+		"no port":        {with(func(r *model.BackendRef) { r.Port = 81 }), nobody, `PortNotFound backendRefs[1]: Service "a/web" has no port 81`},
+		"wrong protocol": {with(func(r *model.BackendRef) { r.Service = "mysql" }), nobody, `UnsupportedProtocol backendRefs[1]: port 80 of Service "a/mysql" has appProtocol "mysql"; the gateway speaks HTTP/1.1, kubernetes.io/h2c and grpc`},
 		"a fault": {
-			with(func(r *table.BackendRef) { r.Fault = &table.Fault{Reason: "RefNotPermitted", Message: "no grant"} }),
+			with(func(r *model.BackendRef) { r.Fault = &model.Fault{Reason: "RefNotPermitted", Message: "no grant"} }),
 			nobody, "RefNotPermitted backendRefs[1]: no grant",
 		},
 	} {
@@ -83,7 +84,7 @@ func TestAStrictShareStaysWithItsBackend(t *testing.T) {
 			for _, strict := range []bool{true, false} {
 				compiled, problems := oneListener(table.Input{
 					Services: everywhere(),
-					Rules:    []table.Rule{{Name: "r", StrictShares: strict, Backends: []table.BackendRef{web, tc.other}}},
+					Rules:    []table.Rule{{Name: "r", StrictShares: strict, Backends: []model.BackendRef{web, tc.other}}},
 				})
 				told := ""
 				for _, p := range problems {
@@ -114,7 +115,7 @@ func TestAStrictShareStaysWithItsBackend(t *testing.T) {
 			}
 		})
 	}
-	if compiled, _ := oneListener(table.Input{Services: everywhere(), Rules: []table.Rule{{Backends: []table.BackendRef{with(func(r *table.BackendRef) { r.Fault = &table.Fault{} })}}}}); len(compiled.Backends) > 0 {
+	if compiled, _ := oneListener(table.Input{Services: everywhere(), Rules: []table.Rule{{Backends: []model.BackendRef{with(func(r *model.BackendRef) { r.Fault = &model.Fault{} })}}}}); len(compiled.Backends) > 0 {
 		t.Errorf("a backend that must not be used has connections: %+v", compiled.Backends[0])
 	}
 }
@@ -122,11 +123,11 @@ func TestAStrictShareStaysWithItsBackend(t *testing.T) {
 func TestAStrictRuleWithoutBackendsIsInPlace(t *testing.T) {
 	compiled, problems := oneListener(table.Input{Services: everywhere(), Rules: []table.Rule{
 		{Name: "none", StrictShares: true},
-		{Name: "zero", Path: "/zero", StrictShares: true, Backends: []table.BackendRef{{Service: "web", Port: 80}}},
+		{Name: "zero", Path: "/zero", StrictShares: true, Backends: []model.BackendRef{{Service: "web", Port: 80}}},
 		{Name: "loose", Path: "/loose"},
-		{Name: "fault", Path: "/fault", Fault: &table.Fault{Reason: "UnsupportedValue", Message: "filters: extension"}, Direct: answer},
+		{Name: "fault", Path: "/fault", Fault: &model.Fault{Reason: "UnsupportedValue", Message: "filters: extension"}, Direct: answer},
 	}})
-	want := []table.Problem{
+	want := []model.Problem{
 		{Route: "loose", Reason: "InvalidRoute", Message: "exactly one of backends, redirect and a direct response must be set"},
 		{Route: "fault", Reason: "UnsupportedValue", Message: "filters: extension"},
 	}
@@ -174,13 +175,13 @@ func TestACompilerChecksWhatIsUnsafe(t *testing.T) {
 		"pathType: ":                          {PathType: "Magic"},
 		"headers: ":                           {Headers: []table.ValueMatch{{Name: name}}},
 		"queryParams: ":                       {Query: []table.ValueMatch{{Name: "q", Type: table.MatchRegularExpression, Value: &value}}},
-		"rewrite.host: ":                      {Rewrite: &table.Rewrite{Host: "*.a"}},
-		"rewrite: ":                           {Rewrite: &table.Rewrite{FullPath: "b c"}},
-		"requestHeaders.set: ":                {RequestHeaders: &table.HeaderEdit{Set: []table.HeaderField{{Name: name}}}},
-		"requestHeaders.add: the value":       {RequestHeaders: &table.HeaderEdit{Add: []table.HeaderField{{Name: "X", Value: name}}}},
-		"responseHeaders.remove: ":            {ResponseHeaders: &table.HeaderEdit{Remove: []string{"Content-Length"}}},
+		"rewrite.host: ":                      {Rewrite: &model.Rewrite{Host: "*.a"}},
+		"rewrite: ":                           {Rewrite: &model.Rewrite{FullPath: "b c"}},
+		"requestHeaders.set: ":                {RequestHeaders: &model.HeaderEdit{Set: []model.HeaderField{{Name: name}}}},
+		"requestHeaders.add: the value":       {RequestHeaders: &model.HeaderEdit{Add: []model.HeaderField{{Name: "X", Value: name}}}},
+		"responseHeaders.remove: ":            {ResponseHeaders: &model.HeaderEdit{Remove: []string{"Content-Length"}}},
 		"cors: ":                              {CORS: &table.CORSRule{ExposeHeaders: []string{name}}},
-		"mirror: ":                            {Mirrors: []table.MirrorRef{{Numerator: 1}}},
+		"mirror: ":                            {Mirrors: []model.MirrorRef{{Numerator: 1}}},
 		"maxBodyBytes: ":                      {MaxBodyBytes: -1},
 		"timeouts.request: ":                  {Timeouts: table.Timeouts{Request: -1}},
 		"retries.attempts: ":                  {Retries: table.Retries{Attempts: 11}},
@@ -214,7 +215,7 @@ func TestACompilerChecksWhatIsUnsafe(t *testing.T) {
 			}
 		})
 	}
-	redirect := table.Rule{Redirect: &table.Redirect{StatusCode: 200}}
+	redirect := table.Rule{Redirect: &model.Redirect{StatusCode: 200}}
 	if _, problems := oneListener(table.Input{Rules: []table.Rule{redirect}}); len(problems) != 1 || !strings.HasPrefix(problems[0].Message, "redirect.statusCode: ") {
 		t.Errorf("got %+v", problems)
 	}
@@ -223,7 +224,7 @@ func TestACompilerChecksWhatIsUnsafe(t *testing.T) {
 // Without an ID, nothing is known about who else comes in.
 func TestAuthWithoutAnIDIsLikeNoOther(t *testing.T) {
 	auth := &table.Auth{APIKey: &table.APIKey{Header: "X-Key"}}
-	to := []table.BackendRef{{Service: "web", Port: 80, Weight: 1}}
+	to := []model.BackendRef{{Service: "web", Port: 80, Weight: 1}}
 	path, err := table.ParsePath("/a/..%2Fb")
 	if err != nil {
 		t.Fatal(err)
@@ -244,16 +245,16 @@ func TestAuthWithoutAnIDIsLikeNoOther(t *testing.T) {
 }
 
 func TestWrongSettingsAreIgnored(t *testing.T) {
-	name := table.BackendName{ServiceName: table.ServiceName{Name: "web"}, Port: 80}
+	name := model.BackendName{ServiceName: model.ServiceName{Name: "web"}, Port: 80}
 	compiled, problems := oneListener(table.Input{
-		Services: everywhere(), Rules: []table.Rule{{Backends: []table.BackendRef{{Service: "web", Port: 80, Weight: 1}}}},
-		Settings: map[table.BackendName]table.Settings{name: {HealthCheck: &table.HealthCheck{Path: "x"}, Limits: &table.Limits{Connections: 1, Requests: 1}}},
+		Services: everywhere(), Rules: []table.Rule{{Backends: []model.BackendRef{{Service: "web", Port: 80, Weight: 1}}}},
+		Settings: map[model.BackendName]model.Settings{name: {HealthCheck: &model.HealthCheck{Path: "x"}, Limits: &model.Limits{Connections: 1, Requests: 1}}},
 	})
-	want := []table.Problem{{Index: -1, List: "settings", Route: "web:80", Reason: "Invalid", Message: `path: "x" cannot be a path: the path does not begin with a slash`}}
+	want := []model.Problem{{Index: -1, List: "settings", Route: "web:80", Reason: "Invalid", Message: `path: "x" cannot be a path: the path does not begin with a slash`}}
 	if diff := cmp.Diff(want, problems); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
-	if b := compiled.Backends[0]; b.HealthCheck != nil || b.Limits != table.DefaultLimits() {
+	if b := compiled.Backends[0]; b.HealthCheck != nil || b.Limits != model.DefaultLimits() {
 		t.Errorf("got %+v", b)
 	}
 }
@@ -261,23 +262,23 @@ func TestWrongSettingsAreIgnored(t *testing.T) {
 func TestARedirectMayReplaceThePrefixAndNameTheListener(t *testing.T) {
 	const host = "a.test:8080"
 	for name, tc := range map[string]struct {
-		redirect table.Redirect
+		redirect model.Redirect
 		scheme   string
 		listener int32
 		path     string
 		want     string
 	}{
-		"prefix":                       {table.Redirect{PathPrefix: "/new"}, "http", 0, "/old/x", "http://a.test:8080/new/x"},
-		"prefix itself":                {table.Redirect{PathPrefix: "/new"}, "http", 0, "/old", "http://a.test:8080/new"},
-		"prefix removed":               {table.Redirect{PathPrefix: "/"}, "http", 0, "/old/x", "http://a.test:8080/x"},
-		"what looks like a host":       {table.Redirect{PathPrefix: "/"}, "http", 0, "/old//evil.test/x", "http://a.test:8080//evil.test/x"},
-		"port of the listener":         {table.Redirect{ListenerPort: true}, "http", 8081, "/old", "http://a.test:8081/old"},
-		"port that needs no word":      {table.Redirect{ListenerPort: true}, "http", 80, "/old", "http://a.test/old"},
-		"port of TLS":                  {table.Redirect{ListenerPort: true}, "https", 443, "/old", "https://a.test/old"},
-		"port 80 with TLS":             {table.Redirect{ListenerPort: true}, "https", 80, "/old", "https://a.test:80/old"},
-		"a port before the listener's": {table.Redirect{ListenerPort: true, Port: 9000}, "http", 8081, "/old", "http://a.test:9000/old"},
-		"a scheme before it":           {table.Redirect{ListenerPort: true, Scheme: "https"}, "http", 8081, "/old", "https://a.test/old"},
-		"an unknown listener":          {table.Redirect{ListenerPort: true}, "http", 0, "/old", "http://a.test:8080/old"},
+		"prefix":                       {model.Redirect{PathPrefix: "/new"}, "http", 0, "/old/x", "http://a.test:8080/new/x"},
+		"prefix itself":                {model.Redirect{PathPrefix: "/new"}, "http", 0, "/old", "http://a.test:8080/new"},
+		"prefix removed":               {model.Redirect{PathPrefix: "/"}, "http", 0, "/old/x", "http://a.test:8080/x"},
+		"what looks like a host":       {model.Redirect{PathPrefix: "/"}, "http", 0, "/old//evil.test/x", "http://a.test:8080//evil.test/x"},
+		"port of the listener":         {model.Redirect{ListenerPort: true}, "http", 8081, "/old", "http://a.test:8081/old"},
+		"port that needs no word":      {model.Redirect{ListenerPort: true}, "http", 80, "/old", "http://a.test/old"},
+		"port of TLS":                  {model.Redirect{ListenerPort: true}, "https", 443, "/old", "https://a.test/old"},
+		"port 80 with TLS":             {model.Redirect{ListenerPort: true}, "https", 80, "/old", "https://a.test:80/old"},
+		"a port before the listener's": {model.Redirect{ListenerPort: true, Port: 9000}, "http", 8081, "/old", "http://a.test:9000/old"},
+		"a scheme before it":           {model.Redirect{ListenerPort: true, Scheme: "https"}, "http", 8081, "/old", "https://a.test/old"},
+		"an unknown listener":          {model.Redirect{ListenerPort: true}, "http", 0, "/old", "http://a.test:8080/old"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.redirect.StatusCode = 302
@@ -294,22 +295,22 @@ func TestARedirectMayReplaceThePrefixAndNameTheListener(t *testing.T) {
 
 // A backend of one rule may trust a header that the gateway sets for it.
 func TestChangesOfOneBackendAreProtectedToo(t *testing.T) {
-	to := func(name string, change func(*table.BackendRef)) []table.BackendRef {
-		ref := table.BackendRef{Service: name, Port: 80, Weight: 1}
+	to := func(name string, change func(*model.BackendRef)) []model.BackendRef {
+		ref := model.BackendRef{Service: name, Port: 80, Weight: 1}
 		change(&ref)
-		return []table.BackendRef{{Service: "web", Port: 80}, ref}
+		return []model.BackendRef{{Service: "web", Port: 80}, ref}
 	}
-	nothing := func(*table.BackendRef) {}
-	internal := func(ref *table.BackendRef) {
-		ref.RequestHeaders = &table.HeaderEdit{Set: []table.HeaderField{{Name: "X-Internal", Value: "yes"}}}
+	nothing := func(*model.BackendRef) {}
+	internal := func(ref *model.BackendRef) {
+		ref.RequestHeaders = &model.HeaderEdit{Set: []model.HeaderField{{Name: "X-Internal", Value: "yes"}}}
 	}
-	below := func(ref *table.BackendRef) { ref.Rewrite = &table.Rewrite{PathPrefix: "/inside"} }
+	below := func(ref *model.BackendRef) { ref.Rewrite = &model.Rewrite{PathPrefix: "/inside"} }
 	path, err := table.ParsePath("/a/..%2Fb")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, tc := range map[string]struct {
-		answers, other func(*table.BackendRef)
+		answers, other func(*model.BackendRef)
 		want           bool
 	}{
 		"none":         {nothing, nothing, true},

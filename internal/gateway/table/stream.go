@@ -1,21 +1,10 @@
 package table
 
-import "strings"
-
-// Transport says how far connections are read.
-type Transport string
-
-// The transports.
-const (
-	// TransportHTTP means that requests are read.
-	TransportHTTP Transport = ""
-	// TransportTCP means that the bytes of connections are forwarded, after TLS if the listener is secure.
-	TransportTCP Transport = "TCP"
-	// TransportTLS means that the bytes of connections are forwarded as they are, by the name in the first message of TLS.
-	TransportTLS Transport = "TLS"
-	// TransportUDP means that datagrams are forwarded.
-	TransportUDP Transport = "UDP"
+import (
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
+
+import "strings"
 
 // Streams reports whether a port has listeners that are not for HTTP. secure means a port on which clients speak TLS.
 func (t *Table) Streams(number int32, secure bool) bool {
@@ -26,14 +15,14 @@ func (t *Table) Streams(number int32, secure bool) bool {
 // Stream returns what happens with a connection, or with datagrams, on a port. name is the name that the client asks for with
 // TLS, in lower case, empty if there is none. found tells that there is a listener. If it is not for HTTP, the route is where
 // the connection goes, or nil.
-func (t *Table) Stream(number int32, secure, udp bool, name string) (transport Transport, route *Route, found bool) {
+func (t *Table) Stream(number int32, secure, udp bool, name string) (transport model.Transport, route *Route, found bool) {
 	at := t.ports[portKey{number, secure, udp}]
 	if at == nil {
-		return TransportHTTP, nil, false
+		return model.TransportHTTP, nil, false
 	}
 	l := at.find(name)
 	if l == nil {
-		return TransportHTTP, nil, false
+		return model.TransportHTTP, nil, false
 	}
 	return l.transport, l.stream(name), true
 }

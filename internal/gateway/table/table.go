@@ -1,12 +1,16 @@
 package table
 
+import (
+	"github.com/slipway-dev/slipway/internal/gateway/model"
+)
+
 // Table is a compiled set of rules. It is immutable: all requests share everything in it,
 // and nothing in it is written again.
 type Table struct {
 	// Routes are the routes that can match, in the order of the rules.
 	Routes []*Route
 	// Backends are the ports of Services that routes use, each of them once, sorted by ID.
-	Backends []*Backend
+	Backends []*model.Backend
 
 	only  *listener // the only listener, if it is for every port and host
 	every port      // the listeners of every port
@@ -31,7 +35,7 @@ type port struct {
 
 // listener has the routes of one listener.
 type listener struct {
-	transport Transport
+	transport model.Transport
 
 	exact    map[string]*host
 	wildcard map[string]*host // by the part after "*."

@@ -1,5 +1,9 @@
 package table
 
+import (
+	"github.com/slipway-dev/slipway/internal/gateway/model"
+)
+
 import "regexp"
 
 // texts are expressions and paths that were compiled before. A rule may come once for each match and hostname of its route, and
@@ -52,12 +56,12 @@ func (t *texts) path(text string) (Path, error) {
 }
 
 // check checks a path that may be empty.
-func (t *texts) check(field, path string) *Fault {
+func (t *texts) check(field, path string) *model.Fault {
 	if path == "" {
 		return nil
 	}
 	if _, err := t.path(path); err != nil {
-		return invalid("%s: %q cannot be a path: %v", field, path, err)
+		return model.Invalid("%s: %q cannot be a path: %v", field, path, err)
 	}
 	return nil
 }

@@ -12,8 +12,8 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 type configMapStore = store[*corev1.ConfigMap, map[string][]byte]
@@ -71,7 +71,7 @@ func (t *target) shown(in *apigateway.Input, now time.Time) (problems []document
 		}
 		name := policy.TLS.ClientCertificateRef.Name
 		data := in.Secrets[name]
-		certificate, err := table.ParsePair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey])
+		certificate, err := model.ParsePair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey])
 		if err != nil {
 			continue // told with the policy
 		}

@@ -10,7 +10,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 // service is the part of a Service that is kept.
@@ -102,16 +102,16 @@ func sameSlice(a, b slice) bool {
 }
 
 // resolve returns the part of a Service that a table needs, with its endpoints.
-func resolve(in service, from []slice) table.Service {
-	out := table.Service{External: in.external, Ports: make(map[int32]table.ServicePort, len(in.ports))}
+func resolve(in service, from []slice) model.Service {
+	out := model.Service{External: in.external, Ports: make(map[int32]model.ServicePort, len(in.ports))}
 	for _, port := range in.ports {
-		out.Ports[port.number] = table.ServicePort{Name: port.name, AppProtocol: port.appProtocol, Endpoints: endpoints(in, slicePort{name: port.name}, from)}
+		out.Ports[port.number] = model.ServicePort{Name: port.name, AppProtocol: port.appProtocol, Endpoints: endpoints(in, slicePort{name: port.name}, from)}
 	}
 	for _, port := range in.udp {
 		if out.UDP == nil {
-			out.UDP = map[int32]table.ServicePort{}
+			out.UDP = map[int32]model.ServicePort{}
 		}
-		out.UDP[port.number] = table.ServicePort{Name: port.name, Endpoints: endpoints(in, slicePort{name: port.name, udp: true}, from)}
+		out.UDP[port.number] = model.ServicePort{Name: port.name, Endpoints: endpoints(in, slicePort{name: port.name, udp: true}, from)}
 	}
 	return out
 }

@@ -8,7 +8,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 // endpoint returns an endpoint whose conditions are three letters, for ready, serving and
@@ -86,7 +86,7 @@ func TestTheEndpointsBehindAPortAreThoseThatKubeProxyWouldUse(t *testing.T) {
 			for _, s := range test.slices {
 				slices = append(slices, keepSlice(s))
 			}
-			want := table.Service{Ports: map[int32]table.ServicePort{80: {Name: "web", Endpoints: test.want}}}
+			want := model.Service{Ports: map[int32]model.ServicePort{80: {Name: "web", Endpoints: test.want}}}
 			if diff := cmp.Diff(want, resolve(keepService(app), slices)); diff != "" {
 				t.Error(diff)
 			}
@@ -101,12 +101,12 @@ func TestOfAServiceItsPortsForTCPAndUDPAreKept(t *testing.T) {
 		corev1.ServicePort{Name: "web", Port: 80, Protocol: corev1.ProtocolTCP},
 		corev1.ServicePort{Name: "grpc", Port: 90, AppProtocol: new("kubernetes.io/h2c")})
 	app.Spec.ClusterIP = corev1.ClusterIPNone
-	want := table.Service{Ports: map[int32]table.ServicePort{80: {Name: "web"}, 90: {Name: "grpc", AppProtocol: "kubernetes.io/h2c"}}, UDP: map[int32]table.ServicePort{53: {Name: "dns"}}}
+	want := model.Service{Ports: map[int32]model.ServicePort{80: {Name: "web"}, 90: {Name: "grpc", AppProtocol: "kubernetes.io/h2c"}}, UDP: map[int32]model.ServicePort{53: {Name: "dns"}}}
 	if diff := cmp.Diff(want, resolve(keepService(app), nil)); diff != "" {
 		t.Error(diff)
 	}
 	app.Spec.Type, app.Spec.Ports = corev1.ServiceTypeExternalName, nil
-	if diff := cmp.Diff(table.Service{External: true, Ports: map[int32]table.ServicePort{}}, resolve(keepService(app), nil)); diff != "" {
+	if diff := cmp.Diff(model.Service{External: true, Ports: map[int32]model.ServicePort{}}, resolve(keepService(app), nil)); diff != "" {
 		t.Error(diff)
 	}
 }

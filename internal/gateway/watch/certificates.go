@@ -13,9 +13,9 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // keyring holds the certificates by the name of their Secret. If a Secret is deleted or
@@ -115,7 +115,7 @@ func (k *keyring) pair(name string, in *apigateway.Input, now time.Time) (pair k
 		last.lost = time.Time{}
 		return last, time.Time{}, "", ""
 	}
-	certificate, err := table.ParsePair(crt, key)
+	certificate, err := model.ParsePair(crt, key)
 	if err != nil {
 		last, until = last.without(now)
 		return last, until, slipwayv1alpha1.ReasonInvalidCertificate, whyNoPair(name, err)
@@ -126,7 +126,7 @@ func (k *keyring) pair(name string, in *apigateway.Input, now time.Time) (pair k
 // whyNoPair says what is wrong with the certificate and the key in a Secret.
 func whyNoPair(name string, err error) string {
 	what := "are no certificate with its key"
-	if _, long := errors.AsType[table.LongKeyError](err); long {
+	if _, long := errors.AsType[model.LongKeyError](err); long {
 		what = "cannot be used"
 	}
 	return fmt.Sprintf("%s and %s of Secret %q %s: %v", corev1.TLSCertKey, corev1.TLSPrivateKeyKey, name, what, err)

@@ -11,9 +11,9 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // gatewayKeyring holds the certificates of the served listeners. If a Secret is deleted or
@@ -69,7 +69,7 @@ func (k *gatewayKeyring) pair(name types.NamespacedName, now time.Time, content 
 		last.version, last.lost = version, time.Time{}
 		return last, time.Time{}, "", ""
 	}
-	certificate, err := table.ParsePair(crt, key)
+	certificate, err := model.ParsePair(crt, key)
 	if err != nil {
 		last.keyPair, until = last.without(now)
 		return last, until, slipwayv1alpha1.ReasonInvalidCertificate, whyNoPair(name.String(), err)

@@ -14,6 +14,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
@@ -35,7 +36,7 @@ func (s *GatewaySource) serve(ctx context.Context, next *state) (again time.Time
 	if config.Proxy, err = proxy.NewConfig(s.spec()); err != nil {
 		return s.refuse(next, err)
 	}
-	var faults []table.Problem
+	var faults []model.Problem
 	var more []document.Problem
 	config.Secure, more, again = s.keyring.use(g, pairs, authorities, now)
 	again = earliest(until, again)
@@ -89,7 +90,7 @@ func (s *GatewaySource) refuse(next *state, err error) time.Time {
 }
 
 // input is what the graph is made from.
-func (s *GatewaySource) input(next *state, services map[table.ServiceName]table.Service, secrets map[types.NamespacedName]gatewayapi.Secret) gatewayapi.Input {
+func (s *GatewaySource) input(next *state, services map[model.ServiceName]model.Service, secrets map[types.NamespacedName]gatewayapi.Secret) gatewayapi.Input {
 	in := s.base(next)
 	in.Secrets, in.ReservedPorts = secrets, s.options.ReservedPorts
 	in.Services, in.Unknown = map[types.NamespacedName]gatewayapi.Service{}, map[types.UID][]string{next.uid: next.unknown}
@@ -146,17 +147,17 @@ func (s *GatewaySource) labels(of map[string]bool) map[string]map[string]string 
 }
 
 // backends returns the Services that a state names.
-func (s *GatewaySource) backends(next *state) map[table.ServiceName]table.Service {
+func (s *GatewaySource) backends(next *state) map[model.ServiceName]model.Service {
 	of := map[types.NamespacedName][]slice{}
 	s.slices.each(next.scopes, func(_ types.NamespacedName, v slice) {
 		if next.services[v.service] {
 			of[v.service] = append(of[v.service], v)
 		}
 	})
-	services := map[table.ServiceName]table.Service{}
+	services := map[model.ServiceName]model.Service{}
 	s.services.each(next.scopes, func(name types.NamespacedName, v service) {
 		if next.services[name] {
-			services[table.ServiceName(name)] = resolve(v, of[name])
+			services[model.ServiceName(name)] = resolve(v, of[name])
 		}
 	})
 	return services
@@ -237,7 +238,7 @@ func problemsOfGrants(s *GatewaySource) []document.Problem {
 
 // problemsOfTable are those of rules. A rule is in the table once for each match and
 // hostname, but is told once.
-func problemsOfTable(g *gatewayapi.Graph, faults []table.Problem) []document.Problem {
+func problemsOfTable(g *gatewayapi.Graph, faults []model.Problem) []document.Problem {
 	var list []document.Problem
 	seen := map[document.Problem]bool{}
 	for _, fault := range faults {

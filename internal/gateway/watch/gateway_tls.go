@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
@@ -39,7 +40,7 @@ func (b bundles) known() map[types.NamespacedName]gatewayapi.Bundle {
 	known := map[types.NamespacedName]gatewayapi.Bundle{}
 	for name, bundle := range b {
 		of := gatewayapi.Bundle{}
-		if _, err := table.ParseRoots(bundle.Authorities); err != nil {
+		if _, err := model.ParseRoots(bundle.Authorities); err != nil {
 			of.Problem = err.Error()
 		}
 		known[name] = of
@@ -65,7 +66,7 @@ func (b bundles) clientCheck(clients *gatewayapi.Clients) *proxy.ClientCheck {
 		return nil
 	}
 	authorities := b.join(clients.Bundles)
-	roots, err := table.ParseRoots(authorities)
+	roots, err := model.ParseRoots(authorities)
 	if err != nil {
 		roots = x509.NewCertPool()
 	}
@@ -83,15 +84,15 @@ func (b bundles) secureBackends(in *table.Input, g *gatewayapi.Graph, shown vers
 	}
 	in.Settings = maps.Clone(in.Settings)
 	if in.Settings == nil {
-		in.Settings = map[table.BackendName]table.Settings{}
+		in.Settings = map[model.BackendName]model.Settings{}
 	}
 	for name, of := range g.TLS {
-		made, err := table.NewBackendTLS(table.BackendTLSInput{
+		made, err := model.NewBackendTLS(model.BackendTLSInput{
 			ServerName: of.ServerName, Names: of.Names, URIs: of.URIs, Roots: b.join(of.Bundles), System: len(of.Bundles) == 0,
 			Certificate: shown.crt, PrivateKey: shown.key,
 		})
 		if err != nil {
-			made = &table.BackendTLS{Identity: "nobody", ServerName: of.ServerName, Roots: x509.NewCertPool()}
+			made = &model.BackendTLS{Identity: "nobody", ServerName: of.ServerName, Roots: x509.NewCertPool()}
 		}
 		settings := in.Settings[name]
 		settings.TLS = made

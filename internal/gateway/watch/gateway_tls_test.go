@@ -10,9 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+
 	"github.com/slipway-dev/slipway/internal/testing/authority"
 
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 )
 
@@ -28,7 +29,7 @@ func (f *gatewayFixture) copies(bundles map[types.NamespacedName][]byte) {
 }
 
 // tls is how the only backend is reached.
-func (f *gatewayFixture) tls() *table.BackendTLS {
+func (f *gatewayFixture) tls() *model.BackendTLS {
 	f.t.Helper()
 	last := f.applied[len(f.applied)-1].Proxy.Table
 	if len(last.Backends) != 1 {

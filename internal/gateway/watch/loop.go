@@ -10,6 +10,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/quota"
 	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
@@ -86,7 +87,7 @@ func (s *Source) serve(ctx context.Context, t *target) (again time.Time) {
 	in.Secrets, in.Unreadable = s.secrets.contents(t.names.Secrets)
 	in.ConfigMaps, in.UnreadableConfigMaps = s.configMaps.contents(t.names.ConfigMaps)
 	config := Config{Proxy: t.config}
-	var faults []table.Problem
+	var faults []model.Problem
 	config.Proxy.Table, faults = s.options.Compile(in)
 	problems := document.TableProblems(faults)
 	certificates, secure, more, again := s.keyring.read(t, &in, s.options.Clock.Now())
@@ -148,14 +149,14 @@ func (s *Source) missingKeys(served *table.Table) []document.Problem {
 }
 
 // backends returns the Services that the table needs.
-func (s *Source) backends(named map[string]bool) map[string]table.Service {
+func (s *Source) backends(named map[string]bool) map[string]model.Service {
 	of := map[string][]slice{}
 	s.slices.each(func(_ types.NamespacedName, v slice) {
 		if name := v.service.Name; named[name] {
 			of[name] = append(of[name], v)
 		}
 	})
-	services := make(map[string]table.Service, len(named))
+	services := make(map[string]model.Service, len(named))
 	for name := range named {
 		if found, ok := s.services.get(s.named(name)); ok {
 			services[name] = resolve(found, of[name])

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
 	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
@@ -42,7 +43,7 @@ type Options struct {
 	// SharedChanged gets a value when Shared.Trouble may have changed. Optional.
 	SharedChanged <-chan struct{}
 	// Compile makes a table. Nil: apigateway.Compile.
-	Compile func(apigateway.Input) (*table.Table, []table.Problem)
+	Compile func(apigateway.Input) (*table.Table, []model.Problem)
 }
 
 // Config is the configuration of a gateway.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
@@ -24,7 +25,7 @@ const defect = "this release of the gateway has a defect and cannot serve the ne
 func breaking(f *fixture) *bytes.Buffer {
 	log := new(bytes.Buffer)
 	f.log = slog.New(slog.NewTextHandler(log, nil))
-	f.options.Compile = func(in apigateway.Input) (*table.Table, []table.Problem) {
+	f.options.Compile = func(in apigateway.Input) (*table.Table, []model.Problem) {
 		for i := range in.Routes {
 			if in.Routes[i].Name == "bad" {
 				index(nil)
@@ -87,7 +88,7 @@ func TestWithoutATableAPodThatCannotMakeOneServesNone(t *testing.T) {
 
 func TestWhatAPanicSaysIsNotPublished(t *testing.T) {
 	f := newFixture(t)
-	f.options.Compile = func(apigateway.Input) (*table.Table, []table.Problem) { panic("hunter2") }
+	f.options.Compile = func(apigateway.Input) (*table.Table, []model.Problem) { panic("hunter2") }
 	f.synced()
 	f.spec("u", 1, `routes: [`+hello+`]`)
 	f.safeLook(t.Context())

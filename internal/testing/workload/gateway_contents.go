@@ -1,26 +1,25 @@
 package workload
 
 import (
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-
-	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // servicesOf are Services, with an endpoint behind every port.
-func servicesOf(found []unstructured.Unstructured) (map[string]table.Service, error) {
-	services := map[string]table.Service{}
+func servicesOf(found []unstructured.Unstructured) (map[string]model.Service, error) {
+	services := map[string]model.Service{}
 	for i := range found {
 		service := &corev1.Service{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found[i].Object, service); err != nil {
 			return nil, err
 		}
-		ports := map[int32]table.ServicePort{}
+		ports := map[int32]model.ServicePort{}
 		for _, port := range service.Spec.Ports {
-			ports[port.Port] = table.ServicePort{Endpoints: []string{"192.0.2.1:80"}}
+			ports[port.Port] = model.ServicePort{Endpoints: []string{"192.0.2.1:80"}}
 		}
-		services[service.Name] = table.Service{Ports: ports}
+		services[service.Name] = model.Service{Ports: ports}
 	}
 	return services, nil
 }

@@ -4,11 +4,12 @@ import (
 	"time"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // addAffinity adds which requests get the same endpoint. The table checks the rest.
-func addAffinity(rule *table.Rule, spec *slipwayv1alpha1.Route) *table.Fault {
+func addAffinity(rule *table.Rule, spec *slipwayv1alpha1.Route) *model.Fault {
 	in := spec.SessionAffinity
 	if in == nil {
 		return nil
@@ -16,12 +17,12 @@ func addAffinity(rule *table.Rule, spec *slipwayv1alpha1.Route) *table.Fault {
 	if spec.Redirect != nil || spec.DirectResponse != nil {
 		return invalid("sessionAffinity needs backendService or backends")
 	}
-	var f *table.Fault
+	var f *model.Fault
 	rule.Affinity, f = affinityOf(in)
 	return f
 }
 
-func affinityOf(in *slipwayv1alpha1.SessionAffinity) (*table.Affinity, *table.Fault) {
+func affinityOf(in *slipwayv1alpha1.SessionAffinity) (*table.Affinity, *model.Fault) {
 	ways := 0
 	for _, is := range []bool{in.Cookie != nil, in.Header != nil, in.ClientAddress != nil, in.None != nil} {
 		if is {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/token"
 	"golang.org/x/crypto/bcrypt"
@@ -26,12 +27,12 @@ const (
 
 // addAuth adds auth, with the contents of its Secret. Messages name Secrets, clients and
 // users, but never the stored values.
-func (c *compiler) addAuth(rule *table.Rule, spec *slipwayv1alpha1.Route) *table.Fault {
+func (c *compiler) addAuth(rule *table.Rule, spec *slipwayv1alpha1.Route) *model.Fault {
 	if spec.Auth == nil {
 		return nil
 	}
 	// Equal fields refer to the same Secret, keys and users.
-	auth, f := &table.Auth{ID: describe(spec.Auth)}, (*table.Fault)(nil)
+	auth, f := &table.Auth{ID: describe(spec.Auth)}, (*model.Fault)(nil)
 	in := spec.Auth
 	ways := 0
 	for _, is := range []bool{in.APIKey != nil, in.Basic != nil, in.JWT != nil, in.External != nil, in.OIDC != nil} {
@@ -60,13 +61,13 @@ func (c *compiler) addAuth(rule *table.Rule, spec *slipwayv1alpha1.Route) *table
 // defaultExternalTimeout is how long a Service may take to answer.
 const defaultExternalTimeout = 5 * time.Second
 
-func newExternal(in *slipwayv1alpha1.ExternalAuth) (*table.External, *table.Fault) {
+func newExternal(in *slipwayv1alpha1.ExternalAuth) (*table.External, *model.Fault) {
 	timeout, f := parseDuration("auth.external.timeout", in.Timeout, defaultExternalTimeout)
 	if f != nil {
 		return nil, f
 	}
 	external := &table.External{
-		Ref:  table.BackendRef{Service: string(in.BackendService.Name), Port: in.BackendService.Port, Field: "auth.external.backendService"},
+		Ref:  model.BackendRef{Service: string(in.BackendService.Name), Port: in.BackendService.Port, Field: "auth.external.backendService"},
 		Path: cmp.Or(string(in.Path), "/"), RequestHeaders: words(in.RequestHeaders), BackendHeaders: words(in.BackendHeaders),
 		IdentityHeader: string(in.IdentityHeader), Timeout: timeout,
 	}
@@ -95,7 +96,7 @@ func newExternal(in *slipwayv1alpha1.ExternalAuth) (*table.External, *table.Faul
 	return external, nil
 }
 
-func (c *compiler) newAPIKey(in *slipwayv1alpha1.APIKeyAuth) (*table.APIKey, *table.Fault) {
+func (c *compiler) newAPIKey(in *slipwayv1alpha1.APIKeyAuth) (*table.APIKey, *model.Fault) {
 	auth := &table.APIKey{
 		Header: string(in.Header), QueryParam: in.QueryParam, ClientHeader: string(in.ClientHeader),
 		Clients: map[[sha256.Size]byte]string{},
@@ -104,7 +105,7 @@ func (c *compiler) newAPIKey(in *slipwayv1alpha1.APIKeyAuth) (*table.APIKey, *ta
 		auth.Header = defaultKeyHeader
 	}
 	secret := in.SecretRef.Name
-	f := c.credentials("auth.apiKey.secretRef", secret, func(client, line string) *table.Fault {
+	f := c.credentials("auth.apiKey.secretRef", secret, func(client, line string) *model.Fault {
 		encoded, isHash := strings.CutPrefix(line, "sha256:")
 		hash, err := hex.DecodeString(encoded)
 		if !isHash || err != nil || len(hash) != sha256.Size {
@@ -119,10 +120,10 @@ func (c *compiler) newAPIKey(in *slipwayv1alpha1.APIKeyAuth) (*table.APIKey, *ta
 	return auth, f
 }
 
-func (c *compiler) newBasic(in *slipwayv1alpha1.BasicAuth) (*table.Basic, *table.Fault) {
+func (c *compiler) newBasic(in *slipwayv1alpha1.BasicAuth) (*table.Basic, *model.Fault) {
 	auth := &table.Basic{Realm: in.Realm, UserHeader: string(in.UserHeader), Users: map[string][][]byte{}}
 	secret := in.SecretRef.Name
-	f := c.credentials("auth.basic.secretRef", secret, func(user, line string) *table.Fault {
+	f := c.credentials("auth.basic.secretRef", secret, func(user, line string) *model.Fault {
 		if !isBcrypt(line) {
 			return invalidSecret("auth.basic.secretRef", secret, user,
 				fmt.Sprintf("every line must be a bcrypt hash, which begins with $2y$, $2b$ or $2a$, of a cost from %d to %d", minCost, maxCost))
@@ -153,13 +154,13 @@ func isBcrypt(line string) bool {
 
 // credentials reads a Secret with one or two hashes of keys or passwords for each client or
 // user.
-func (c *compiler) credentials(field, secret string, add func(name, line string) *table.Fault) *table.Fault {
+func (c *compiler) credentials(field, secret string, add func(name, line string) *model.Fault) *model.Fault {
 	data, f := c.secret(field, secret)
 	if f != nil {
 		return f
 	}
 	if len(data) == 0 {
-		return &table.Fault{Reason: slipwayv1alpha1.ReasonInvalidSecret, Message: fmt.Sprintf("%s: Secret %q is empty", field, secret)}
+		return &model.Fault{Reason: slipwayv1alpha1.ReasonInvalidSecret, Message: fmt.Sprintf("%s: Secret %q is empty", field, secret)}
 	}
 	for _, name := range slices.Sorted(maps.Keys(data)) {
 		lines := strings.Fields(string(data[name]))
@@ -175,19 +176,19 @@ func (c *compiler) credentials(field, secret string, add func(name, line string)
 	return nil
 }
 
-func (c *compiler) secret(field, name string) (map[string][]byte, *table.Fault) {
+func (c *compiler) secret(field, name string) (map[string][]byte, *model.Fault) {
 	data, found := c.in.Secrets[name]
 	if !found {
-		return nil, &table.Fault{Reason: slipwayv1alpha1.ReasonSecretNotFound, Message: fmt.Sprintf("%s: Secret %q %s", field, name, c.in.WhyMissing(name))}
+		return nil, &model.Fault{Reason: slipwayv1alpha1.ReasonSecretNotFound, Message: fmt.Sprintf("%s: Secret %q %s", field, name, c.in.WhyMissing(name))}
 	}
 	return data, nil
 }
 
-func invalidSecret(field, secret, key, why string) *table.Fault {
-	return &table.Fault{Reason: slipwayv1alpha1.ReasonInvalidSecret, Message: fmt.Sprintf("%s: key %q of Secret %q cannot be used: %s", field, key, secret, why)}
+func invalidSecret(field, secret, key, why string) *model.Fault {
+	return &model.Fault{Reason: slipwayv1alpha1.ReasonInvalidSecret, Message: fmt.Sprintf("%s: key %q of Secret %q cannot be used: %s", field, key, secret, why)}
 }
 
-func (c *compiler) newJWT(in *slipwayv1alpha1.JWTAuth) (*table.JWT, *table.Fault) {
+func (c *compiler) newJWT(in *slipwayv1alpha1.JWTAuth) (*table.JWT, *model.Fault) {
 	auth := &table.JWT{Issuer: in.Issuer, Audiences: slices.Clone(in.Audiences), JWKSURL: in.JWKSURL}
 	for _, claim := range in.ClaimsToHeaders {
 		auth.ClaimHeaders = append(auth.ClaimHeaders, table.ClaimHeader{Claim: claim.Claim, Header: string(claim.Header)})
@@ -198,13 +199,13 @@ func (c *compiler) newJWT(in *slipwayv1alpha1.JWTAuth) (*table.JWT, *table.Fault
 	if in.JWKSSecretRef == nil {
 		return auth, nil
 	}
-	var f *table.Fault
+	var f *model.Fault
 	auth.Keys, f = c.keySet(in.JWKSSecretRef)
 	return auth, f
 }
 
 // keySet reads a JSON Web Key Set from a Secret.
-func (c *compiler) keySet(ref *slipwayv1alpha1.SecretKeyReference) (*token.Keys, *table.Fault) {
+func (c *compiler) keySet(ref *slipwayv1alpha1.SecretKeyReference) (*token.Keys, *model.Fault) {
 	const field = "auth.jwt.jwksSecretRef"
 	data, f := c.secret(field, ref.Name)
 	if f != nil {
@@ -212,7 +213,7 @@ func (c *compiler) keySet(ref *slipwayv1alpha1.SecretKeyReference) (*token.Keys,
 	}
 	raw, found := data[ref.Key]
 	if !found {
-		return nil, &table.Fault{Reason: slipwayv1alpha1.ReasonKeyNotFound, Message: fmt.Sprintf("%s: Secret %q has no key %q", field, ref.Name, ref.Key)}
+		return nil, &model.Fault{Reason: slipwayv1alpha1.ReasonKeyNotFound, Message: fmt.Sprintf("%s: Secret %q has no key %q", field, ref.Name, ref.Key)}
 	}
 	keys, err := token.ParseKeys(raw)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -19,7 +20,7 @@ const (
 )
 
 // newOIDC checks what the spec says first. So it is told also by who does not know the Secret.
-func (c *compiler) newOIDC(in *slipwayv1alpha1.OIDCAuth) (*table.OIDC, *table.Fault) {
+func (c *compiler) newOIDC(in *slipwayv1alpha1.OIDCAuth) (*table.OIDC, *model.Fault) {
 	auth, f := LogIn(in)
 	if f == nil {
 		auth.Secrets, f = c.clientSecrets(in)
@@ -28,7 +29,7 @@ func (c *compiler) newOIDC(in *slipwayv1alpha1.OIDCAuth) (*table.OIDC, *table.Fa
 }
 
 // LogIn is how browsers log in, without the client secret.
-func LogIn(in *slipwayv1alpha1.OIDCAuth) (*table.OIDC, *table.Fault) {
+func LogIn(in *slipwayv1alpha1.OIDCAuth) (*table.OIDC, *model.Fault) {
 	length, f := parseDuration("auth.oidc.sessionLength", slipwayv1alpha1.Duration(in.SessionLength), defaultSessionLength)
 	if f != nil {
 		return nil, f
@@ -58,7 +59,7 @@ func LogIn(in *slipwayv1alpha1.OIDCAuth) (*table.OIDC, *table.Fault) {
 
 // clientSecrets reads a client secret. The Secret must name the issuer that gets it: who writes a route but may read no Secrets
 // could otherwise have any of them sent to an address of his own.
-func (c *compiler) clientSecrets(in *slipwayv1alpha1.OIDCAuth) ([]table.Secret, *table.Fault) {
+func (c *compiler) clientSecrets(in *slipwayv1alpha1.OIDCAuth) ([]table.Secret, *model.Fault) {
 	const field = "auth.oidc.clientSecretRef"
 	ref := in.ClientSecretRef
 	data, f := c.secret(field, ref.Name)
@@ -67,7 +68,7 @@ func (c *compiler) clientSecrets(in *slipwayv1alpha1.OIDCAuth) ([]table.Secret, 
 	}
 	raw, found := data[ref.Key]
 	if !found {
-		return nil, &table.Fault{Reason: slipwayv1alpha1.ReasonKeyNotFound, Message: fmt.Sprintf("%s: Secret %q has no key %q", field, ref.Name, ref.Key)}
+		return nil, &model.Fault{Reason: slipwayv1alpha1.ReasonKeyNotFound, Message: fmt.Sprintf("%s: Secret %q has no key %q", field, ref.Name, ref.Key)}
 	}
 	if ref.Key == IssuerKey || strings.TrimSpace(string(data[IssuerKey])) != in.Issuer {
 		return nil, invalidSecret(field, ref.Name, ref.Key, fmt.Sprintf("the Secret must say in its key %q for which issuer it is, and that must be auth.oidc.issuer", IssuerKey))

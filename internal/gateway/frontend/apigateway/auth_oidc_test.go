@@ -8,7 +8,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 const (
@@ -25,7 +25,7 @@ func problemOf(t *testing.T, text string, secrets map[string]map[string][]byte) 
 	}
 	_, problems := apigateway.Compile(apigateway.Input{
 		Routes: spec, Secrets: secrets,
-		Services: map[string]table.Service{"app": {Ports: map[int32]table.ServicePort{80: {Endpoints: []string{"10.0.0.1:80"}}}}},
+		Services: map[string]model.Service{"app": {Ports: map[int32]model.ServicePort{80: {Endpoints: []string{"10.0.0.1:80"}}}}},
 	})
 	if len(problems) == 0 {
 		return ""

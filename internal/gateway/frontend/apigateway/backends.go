@@ -2,12 +2,12 @@ package apigateway
 
 import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 // backendSettings are those of a GatewayPolicy. Whoever inherits them names the group.
-func backendSettings(spec *slipwayv1alpha1.BackendSettings) *table.BackendSettings {
-	made := &table.BackendSettings{Group: "policy", Limits: limitsOf(&slipwayv1alpha1.BackendPolicy{
+func backendSettings(spec *slipwayv1alpha1.BackendSettings) *model.BackendSettings {
+	made := &model.BackendSettings{Group: "policy", Limits: limitsOf(&slipwayv1alpha1.BackendPolicy{
 		MaxConnections: spec.MaxConnections, MaxPendingRequests: spec.MaxPendingRequests, MaxRequests: spec.MaxRequests,
 	})}
 	if in := spec.HealthCheck; in != nil {

@@ -4,15 +4,16 @@ import (
 	"time"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
-func addRouteCache(rule *table.Rule, spec *slipwayv1alpha1.Route) *table.Fault {
+func addRouteCache(rule *table.Rule, spec *slipwayv1alpha1.Route) *model.Fault {
 	return addCache(rule, spec.Cache)
 }
 
 // addCache adds which responses are kept. The table checks it.
-func addCache(rule *table.Rule, in *slipwayv1alpha1.Cache) *table.Fault {
+func addCache(rule *table.Rule, in *slipwayv1alpha1.Cache) *model.Fault {
 	if in == nil {
 		return nil
 	}

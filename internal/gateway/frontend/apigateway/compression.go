@@ -3,11 +3,12 @@ package apigateway
 import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/compress"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // addCompression adds which responses are compressed. The table checks it.
-func addCompression(rule *table.Rule, in *slipwayv1alpha1.Compression) *table.Fault {
+func addCompression(rule *table.Rule, in *slipwayv1alpha1.Compression) *model.Fault {
 	if in == nil {
 		return nil
 	}

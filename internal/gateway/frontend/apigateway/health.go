@@ -6,6 +6,7 @@ import (
 	"time"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -23,14 +24,14 @@ func (c *compiler) healthCheck(index int) {
 	spec := &c.in.HealthChecks[index]
 	name := backendName(spec.Name, spec.Port)
 	report := func(reason, message string) {
-		c.checked[index] = table.Problem{Index: -1, List: "healthChecks", Route: name.String(), Reason: reason, Message: message}
+		c.checked[index] = model.Problem{Index: -1, List: "healthChecks", Route: name.String(), Reason: reason, Message: message}
 	}
 	if field, unknown := c.in.UnknownChecks[index]; unknown {
 		report(slipwayv1alpha1.ReasonImageIncompatible, fmt.Sprintf("%s: this version of the gateway does not know the field", field))
 		return
 	}
 	check := newHealthCheck(spec)
-	if wrong := check.Wrong(); wrong != "" {
+	if wrong := table.WrongHealthCheck(check); wrong != "" {
 		report(slipwayv1alpha1.ReasonInvalid, wrong)
 		return
 	}
@@ -45,7 +46,7 @@ func (c *compiler) healthCheck(index int) {
 
 // problemsOfChecks returns the problems of the health checks. A repeated one is a problem
 // only if a route names the backend.
-func (c *compiler) problemsOfChecks(compiled *table.Table) []table.Problem {
+func (c *compiler) problemsOfChecks(compiled *table.Table) []model.Problem {
 	named := map[string]bool{}
 	for _, b := range compiled.Backends {
 		named[b.ID] = true
@@ -53,13 +54,13 @@ func (c *compiler) problemsOfChecks(compiled *table.Table) []table.Problem {
 	for _, index := range c.repeated {
 		spec := &c.in.HealthChecks[index]
 		if id := backendName(spec.Name, spec.Port).String(); named[id] {
-			c.checked[index] = table.Problem{
+			c.checked[index] = model.Problem{
 				Index: -1, List: "healthChecks", Route: id, Reason: slipwayv1alpha1.ReasonInvalid,
 				Message: "there is an earlier health check of this port of the Service",
 			}
 		}
 	}
-	var problems []table.Problem
+	var problems []model.Problem
 	for i := range c.in.HealthChecks {
 		if p, wrong := c.checked[i]; wrong {
 			problems = append(problems, p)
@@ -68,9 +69,9 @@ func (c *compiler) problemsOfChecks(compiled *table.Table) []table.Problem {
 	return problems
 }
 
-func newHealthCheck(spec *slipwayv1alpha1.BackendHealthCheck) *table.HealthCheck {
+func newHealthCheck(spec *slipwayv1alpha1.BackendHealthCheck) *model.HealthCheck {
 	seconds := func(in *int32, fallback int32) time.Duration { return time.Duration(value(in, fallback)) * time.Second }
-	return &table.HealthCheck{
+	return &model.HealthCheck{
 		Path:      cmp.Or(string(spec.Path), "/"),
 		Host:      string(spec.Host),
 		Period:    seconds(spec.PeriodSeconds, defaultCheckPeriod),

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 // policy takes over a policy of the spec. An invalid policy is ignored as a whole, unless it asks for
@@ -17,9 +17,9 @@ func (c *compiler) policy(index int) {
 		c.settings[name] = settings
 		return
 	}
-	c.problems = append(c.problems, table.Problem{Index: -1, List: "backendPolicies", Route: name.String(), Reason: f.Reason, Message: f.Message})
+	c.problems = append(c.problems, model.Problem{Index: -1, List: "backendPolicies", Route: name.String(), Reason: f.Reason, Message: f.Message})
 	if spec.TLS != nil {
-		c.settings[name] = table.Settings{Fault: &table.Fault{
+		c.settings[name] = model.Settings{Fault: &model.Fault{
 			Reason:  f.Reason,
 			Message: fmt.Sprintf("port %d of Service %q is not reached, because its policy in spec.backendPolicies cannot be used: %s", name.Port, name.Name, f.Message),
 		}}
@@ -27,7 +27,7 @@ func (c *compiler) policy(index int) {
 }
 
 // policySettings are what a policy says. With a fault it cannot be used.
-func (c *compiler) policySettings(index int) (table.Settings, *table.Fault) {
+func (c *compiler) policySettings(index int) (model.Settings, *model.Fault) {
 	spec := &c.in.BackendPolicies[index]
 	_, taken := c.settings[backendName(spec.Name, spec.Port)]
 	field, unknown := c.in.UnknownPolicies[index]
@@ -36,41 +36,41 @@ func (c *compiler) policySettings(index int) (table.Settings, *table.Fault) {
 	wrong := limits.Wrong()
 	switch {
 	case unknown:
-		return table.Settings{}, &table.Fault{Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: fmt.Sprintf("%s: this version of the gateway does not know the field", field)}
+		return model.Settings{}, &model.Fault{Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: fmt.Sprintf("%s: this version of the gateway does not know the field", field)}
 	case taken:
 		wrong = "there is an earlier policy of this port of the Service"
 	case !known:
 		wrong = fmt.Sprintf("protocol: %q is not one of HTTP1, H2C and GRPC", spec.Protocol)
 	}
 	if wrong != "" {
-		return table.Settings{}, &table.Fault{Reason: slipwayv1alpha1.ReasonInvalid, Message: wrong}
+		return model.Settings{}, &model.Fault{Reason: slipwayv1alpha1.ReasonInvalid, Message: wrong}
 	}
-	settings := table.Settings{Protocol: protocol, Limits: &limits}
+	settings := model.Settings{Protocol: protocol, Limits: &limits}
 	if spec.TLS == nil {
 		return settings, nil
 	}
-	var f *table.Fault
+	var f *model.Fault
 	settings.TLS, f = c.backendTLS(spec.TLS)
 	return settings, f
 }
 
 // protocolOf returns the protocol that a policy declares. It is nil if it declares none.
-func protocolOf(name slipwayv1alpha1.BackendProtocol) (protocol *table.Protocol, known bool) {
+func protocolOf(name slipwayv1alpha1.BackendProtocol) (protocol *model.Protocol, known bool) {
 	switch name {
 	case "":
 		return nil, true
 	case slipwayv1alpha1.BackendHTTP1:
-		return new(table.ProtocolHTTP1), true
+		return new(model.ProtocolHTTP1), true
 	case slipwayv1alpha1.BackendH2C:
-		return new(table.ProtocolH2C), true
+		return new(model.ProtocolH2C), true
 	case slipwayv1alpha1.BackendGRPC:
-		return new(table.ProtocolGRPC), true
+		return new(model.ProtocolGRPC), true
 	}
 	return nil, false
 }
 
-func limitsOf(spec *slipwayv1alpha1.BackendPolicy) table.Limits {
-	limits := table.DefaultLimits()
+func limitsOf(spec *slipwayv1alpha1.BackendPolicy) model.Limits {
+	limits := model.DefaultLimits()
 	limits.Connections = int(value(spec.MaxConnections, int32(limits.Connections)))
 	limits.Pending = int(value(spec.MaxPendingRequests, int32(limits.Pending)))
 	limits.Requests = int(value(spec.MaxRequests, int32(limits.Requests)))

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -18,8 +19,8 @@ const (
 
 // addPolicies adds what can be wrong before the table sees it. A route with a fault serves
 // nothing.
-func (c *compiler) addPolicies(rule *table.Rule, spec *slipwayv1alpha1.Route) *table.Fault {
-	for _, add := range []func(*table.Rule, *slipwayv1alpha1.Route) *table.Fault{c.addClientAddresses, addTimeouts, addRateLimit, addRetries, addAffinity, c.addAuth, addRouteCompression, addRouteCache} {
+func (c *compiler) addPolicies(rule *table.Rule, spec *slipwayv1alpha1.Route) *model.Fault {
+	for _, add := range []func(*table.Rule, *slipwayv1alpha1.Route) *model.Fault{c.addClientAddresses, addTimeouts, addRateLimit, addRetries, addAffinity, c.addAuth, addRouteCompression, addRouteCache} {
 		if f := add(rule, spec); f != nil {
 			return f
 		}
@@ -27,14 +28,14 @@ func (c *compiler) addPolicies(rule *table.Rule, spec *slipwayv1alpha1.Route) *t
 	return nil
 }
 
-func addRouteCompression(rule *table.Rule, spec *slipwayv1alpha1.Route) *table.Fault {
+func addRouteCompression(rule *table.Rule, spec *slipwayv1alpha1.Route) *model.Fault {
 	if spec.Compression != nil && (spec.Redirect != nil || spec.DirectResponse != nil) {
 		return invalid("compression needs backendService or backends")
 	}
 	return addCompression(rule, spec.Compression)
 }
 
-func parseDuration(field string, text slipwayv1alpha1.Duration, fallback time.Duration) (time.Duration, *table.Fault) {
+func parseDuration(field string, text slipwayv1alpha1.Duration, fallback time.Duration) (time.Duration, *model.Fault) {
 	if text == "" {
 		return fallback, nil
 	}
@@ -45,9 +46,9 @@ func parseDuration(field string, text slipwayv1alpha1.Duration, fallback time.Du
 	return d, nil
 }
 
-func addTimeouts(rule *table.Rule, spec *slipwayv1alpha1.Route) *table.Fault {
+func addTimeouts(rule *table.Rule, spec *slipwayv1alpha1.Route) *model.Fault {
 	timeouts := value(spec.Timeouts, slipwayv1alpha1.Timeouts{})
-	var f *table.Fault
+	var f *model.Fault
 	if rule.Timeouts.Request, f = parseDuration("timeouts.request", timeouts.Request, 0); f != nil {
 		return f
 	}
@@ -63,7 +64,7 @@ func addTimeouts(rule *table.Rule, spec *slipwayv1alpha1.Route) *table.Fault {
 	return f
 }
 
-func addRateLimit(rule *table.Rule, spec *slipwayv1alpha1.Route) *table.Fault {
+func addRateLimit(rule *table.Rule, spec *slipwayv1alpha1.Route) *model.Fault {
 	if spec.RateLimit == nil {
 		return nil
 	}
@@ -84,7 +85,7 @@ func addRateLimit(rule *table.Rule, spec *slipwayv1alpha1.Route) *table.Fault {
 	return nil
 }
 
-func addRetries(rule *table.Rule, spec *slipwayv1alpha1.Route) *table.Fault {
+func addRetries(rule *table.Rule, spec *slipwayv1alpha1.Route) *model.Fault {
 	in := value(spec.Retries, slipwayv1alpha1.Retries{})
 	rule.Retries.Attempts = int(value(in.Attempts, defaultAttempts))
 	for _, name := range in.RetryOn {

@@ -4,14 +4,15 @@ import (
 	"net/http"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // Authentication is what a rule of another front end asks of its clients, with the contents of
 // Secrets by name. Services are in the namespace. It is checked as the table checks it. With a fault, nobody may be let in.
-func Authentication(namespace string, spec *slipwayv1alpha1.Auth, secrets map[string]map[string][]byte, unreadable map[string]bool) (*table.Auth, *table.Fault) {
+func Authentication(namespace string, spec *slipwayv1alpha1.Auth, secrets map[string]map[string][]byte, unreadable map[string]bool) (*table.Auth, *model.Fault) {
 	c := &compiler{in: Input{Secrets: secrets, Unreadable: unreadable}}
-	alone := table.Rule{Direct: &table.DirectResponse{StatusCode: http.StatusOK}}
+	alone := table.Rule{Direct: &model.DirectResponse{StatusCode: http.StatusOK}}
 	if f := c.addAuth(&alone, &slipwayv1alpha1.Route{Auth: spec}); f != nil {
 		return nil, f
 	}
@@ -26,7 +27,7 @@ func Authentication(namespace string, spec *slipwayv1alpha1.Auth, secrets map[st
 
 // Restrict adds the settings of a GatewayPolicy to a rule of another front end, but for auth. With
 // a fault, the rule must not be served.
-func Restrict(rule *table.Rule, spec *slipwayv1alpha1.GatewayPolicySettings) *table.Fault {
+func Restrict(rule *table.Rule, spec *slipwayv1alpha1.GatewayPolicySettings) *model.Fault {
 	if spec.ClientAddresses != nil {
 		rule.ClientAddresses = addressRule(spec.ClientAddresses)
 	}
@@ -42,7 +43,7 @@ func Restrict(rule *table.Rule, spec *slipwayv1alpha1.GatewayPolicySettings) *ta
 		rule.BackendSettings = backendSettings(spec.Backends)
 	}
 	if spec.SessionAffinity != nil {
-		var f *table.Fault
+		var f *model.Fault
 		if rule.Affinity, f = affinityOf(spec.SessionAffinity); f != nil {
 			return f
 		}

@@ -2,6 +2,7 @@ package apigateway
 
 import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -36,7 +37,7 @@ func TrustedProxies(spec *slipwayv1alpha1.APIGatewaySpec) []string {
 }
 
 // addClientAddresses adds which clients are let in. A header that everybody may send must not open a list.
-func (c *compiler) addClientAddresses(rule *table.Rule, spec *slipwayv1alpha1.Route) *table.Fault {
+func (c *compiler) addClientAddresses(rule *table.Rule, spec *slipwayv1alpha1.Route) *model.Fault {
 	if spec.ClientAddresses == nil {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -31,7 +32,7 @@ type Input struct {
 	Streams        []slipwayv1alpha1.Stream
 	UnknownStreams map[int]string
 	// Services are the Services that routes may name, by name.
-	Services map[string]table.Service
+	Services map[string]model.Service
 	// Secrets are the contents of the Secrets that routes may name, by name.
 	Secrets map[string]map[string][]byte
 	// Unreadable are the names of Secrets that the gateway may not read.
@@ -60,8 +61,8 @@ func whyMissing(unreadable bool) string {
 // It never fails as a whole. Problems of policies come first, then those of routes, then
 // those of health checks and streams, each in the order of the spec. The first problem of a route is the
 // one to report.
-func Compile(in Input) (*table.Table, []table.Problem) {
-	c := &compiler{in: in, names: map[string]bool{}, settings: map[table.BackendName]table.Settings{}, checked: map[int]table.Problem{}}
+func Compile(in Input) (*table.Table, []model.Problem) {
+	c := &compiler{in: in, names: map[string]bool{}, settings: map[model.BackendName]model.Settings{}, checked: map[int]model.Problem{}}
 	for i := range in.BackendPolicies {
 		c.policy(i)
 	}
@@ -74,19 +75,19 @@ func Compile(in Input) (*table.Table, []table.Problem) {
 	out := table.Input{
 		CheckOnly: in.CheckOnly,
 		Listeners: []table.Listener{{Name: "all"}}, Settings: c.settings,
-		Rules: make([]table.Rule, 0, len(in.Routes)), Services: make(map[table.ServiceName]table.Service, len(in.Services)),
+		Rules: make([]table.Rule, 0, len(in.Routes)), Services: make(map[model.ServiceName]model.Service, len(in.Services)),
 	}
 	for i := range in.Routes {
 		out.Rules = append(out.Rules, c.rule(i))
 	}
 	c.addStreams(&out)
 	for name, service := range in.Services {
-		out.Services[table.ServiceName{Name: name}] = service
+		out.Services[model.ServiceName{Name: name}] = service
 	}
 	compiled, found := table.Compile(out)
 	found, streams := c.problemsOfStreams(found)
 	problems := slices.Concat(c.duplicates, found)
-	slices.SortStableFunc(problems, func(a, b table.Problem) int { return cmp.Compare(a.Index, b.Index) })
+	slices.SortStableFunc(problems, func(a, b model.Problem) int { return cmp.Compare(a.Index, b.Index) })
 	return compiled, slices.Concat(c.problems, problems, c.problemsOfChecks(compiled), streams)
 }
 
@@ -95,20 +96,20 @@ type compiler struct {
 	in         Input
 	names      map[string]bool // names in use
 	owners     []int           // routes that keep their declared name
-	settings   map[table.BackendName]table.Settings
-	problems   []table.Problem       // of policies
-	duplicates []table.Problem       // of names
-	streams    []table.Problem       // of streams that are not served
-	checked    map[int]table.Problem // of health checks, by index
+	settings   map[model.BackendName]model.Settings
+	problems   []model.Problem       // of policies
+	duplicates []model.Problem       // of names
+	streams    []model.Problem       // of streams that are not served
+	checked    map[int]model.Problem // of health checks, by index
 	repeated   []int                 // health checks of a backend that has one
 }
 
-func invalid(format string, args ...any) *table.Fault {
-	return &table.Fault{Reason: slipwayv1alpha1.ReasonInvalidRoute, Message: fmt.Sprintf(format, args...)}
+func invalid(format string, args ...any) *model.Fault {
+	return &model.Fault{Reason: slipwayv1alpha1.ReasonInvalidRoute, Message: fmt.Sprintf(format, args...)}
 }
 
-func backendName(service slipwayv1alpha1.ServiceName, port int32) table.BackendName {
-	return table.BackendName{ServiceName: table.ServiceName{Name: string(service)}, Port: port}
+func backendName(service slipwayv1alpha1.ServiceName, port int32) model.BackendName {
+	return model.BackendName{ServiceName: model.ServiceName{Name: string(service)}, Port: port}
 }
 
 // rule makes the rule of a route.
@@ -116,7 +117,7 @@ func (c *compiler) rule(index int) table.Rule {
 	spec := &c.in.Routes[index]
 	rule := table.Rule{Name: c.name(index), Index: index}
 	if spec.Name != "" && rule.Name != spec.Name {
-		c.duplicates = append(c.duplicates, table.Problem{
+		c.duplicates = append(c.duplicates, model.Problem{
 			Index: index, Route: rule.Name, Reason: slipwayv1alpha1.ReasonDuplicateName,
 			Message: fmt.Sprintf("name: an earlier route is called %q; this one is called %q", spec.Name, rule.Name),
 		})
@@ -135,9 +136,9 @@ func (c *compiler) rule(index int) table.Rule {
 }
 
 // meaningless says why it is not known what a route does. It is nil if it is known.
-func (c *compiler) meaningless(index int) *table.Fault {
+func (c *compiler) meaningless(index int) *model.Fault {
 	if field, unknown := c.in.Unknown[index]; unknown {
-		return &table.Fault{Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: fmt.Sprintf("%s: this version of the gateway does not know the field", field)}
+		return &model.Fault{Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: fmt.Sprintf("%s: this version of the gateway does not know the field", field)}
 	}
 	spec, answers := &c.in.Routes[index], 0
 	for _, is := range []bool{spec.BackendService != nil, len(spec.Backends) > 0, spec.Redirect != nil, spec.DirectResponse != nil} {
@@ -192,10 +193,10 @@ func addMatch(rule *table.Rule, spec *slipwayv1alpha1.Route) {
 // addBackends adds the Services that a route names.
 func addBackends(rule *table.Rule, spec *slipwayv1alpha1.Route) {
 	if in := spec.BackendService; in != nil {
-		rule.Backends = append(rule.Backends, table.BackendRef{Service: string(in.Name), Port: in.Port, Weight: 1, Field: "backendService"})
+		rule.Backends = append(rule.Backends, model.BackendRef{Service: string(in.Name), Port: in.Port, Weight: 1, Field: "backendService"})
 	}
 	for _, in := range spec.Backends {
-		rule.Backends = append(rule.Backends, table.BackendRef{
+		rule.Backends = append(rule.Backends, model.BackendRef{
 			Service: string(in.Name), Port: in.Port, Weight: uint32(max(value(in.Weight, 1), 0)), Field: "backends",
 			RequestHeaders: backendEdit(in.RequestHeaders), ResponseHeaders: backendEdit(in.ResponseHeaders),
 		})
@@ -208,8 +209,8 @@ func addBackends(rule *table.Rule, spec *slipwayv1alpha1.Route) {
 	}
 }
 
-func mirrorRef(field string, in *slipwayv1alpha1.Mirror) table.MirrorRef {
-	ref := table.MirrorRef{
+func mirrorRef(field string, in *slipwayv1alpha1.Mirror) model.MirrorRef {
+	ref := model.MirrorRef{
 		Service: string(in.BackendService.Name), Port: in.BackendService.Port, Field: field,
 		Numerator: uint32(min(max(value(in.Percent, 100), 0), 100)), Denominator: 100,
 	}
@@ -219,16 +220,16 @@ func mirrorRef(field string, in *slipwayv1alpha1.Mirror) table.MirrorRef {
 	return ref
 }
 
-func backendEdit(in *slipwayv1alpha1.BackendHeaderEdit) *table.HeaderEdit {
+func backendEdit(in *slipwayv1alpha1.BackendHeaderEdit) *model.HeaderEdit {
 	if in == nil {
 		return nil
 	}
-	edit := &table.HeaderEdit{Remove: words(in.Remove)}
+	edit := &model.HeaderEdit{Remove: words(in.Remove)}
 	for _, field := range in.Set {
-		edit.Set = append(edit.Set, table.HeaderField{Name: string(field.Name), Value: string(field.Value)})
+		edit.Set = append(edit.Set, model.HeaderField{Name: string(field.Name), Value: string(field.Value)})
 	}
 	for _, field := range in.Add {
-		edit.Add = append(edit.Add, table.HeaderField{Name: string(field.Name), Value: string(field.Value)})
+		edit.Add = append(edit.Add, model.HeaderField{Name: string(field.Name), Value: string(field.Value)})
 	}
 	return edit
 }

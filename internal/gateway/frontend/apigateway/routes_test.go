@@ -12,20 +12,21 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/compress"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // The table knows no API. Users read its reasons in the status of an APIGateway.
 func TestTheReasonsOfTheTableAreThoseOfTheAPI(t *testing.T) {
 	for ours, ofAPI := range map[string]string{
-		table.ReasonInvalid:             slipwayv1alpha1.ReasonInvalid,
-		table.ReasonInvalidRoute:        slipwayv1alpha1.ReasonInvalidRoute,
-		table.ReasonInvalidRegex:        slipwayv1alpha1.ReasonInvalidRegex,
-		table.ReasonBackendNotFound:     slipwayv1alpha1.ReasonBackendNotFound,
-		table.ReasonPortNotFound:        slipwayv1alpha1.ReasonPortNotFound,
-		table.ReasonUnsupportedService:  slipwayv1alpha1.ReasonUnsupportedService,
-		table.ReasonUnsupportedProtocol: slipwayv1alpha1.ReasonUnsupportedProtocol,
-		table.ReasonNoEndpoints:         slipwayv1alpha1.ReasonNoEndpoints,
+		model.ReasonInvalid:             slipwayv1alpha1.ReasonInvalid,
+		model.ReasonInvalidRoute:        slipwayv1alpha1.ReasonInvalidRoute,
+		model.ReasonInvalidRegex:        slipwayv1alpha1.ReasonInvalidRegex,
+		model.ReasonBackendNotFound:     slipwayv1alpha1.ReasonBackendNotFound,
+		model.ReasonPortNotFound:        slipwayv1alpha1.ReasonPortNotFound,
+		model.ReasonUnsupportedService:  slipwayv1alpha1.ReasonUnsupportedService,
+		model.ReasonUnsupportedProtocol: slipwayv1alpha1.ReasonUnsupportedProtocol,
+		model.ReasonNoEndpoints:         slipwayv1alpha1.ReasonNoEndpoints,
 	} {
 		if ours != ofAPI {
 			t.Errorf("%q is %q in the API", ours, ofAPI)
@@ -50,8 +51,8 @@ func TestWhatAnAPIGatewayHasFromTheGatewayAPI(t *testing.T) {
 `), &spec); err != nil {
 		t.Fatal(err)
 	}
-	of := table.Service{Ports: map[int32]table.ServicePort{80: {Endpoints: []string{"10.0.0.1:80"}}}}
-	compiled, problems := apigateway.Compile(apigateway.Input{Routes: spec, Services: map[string]table.Service{"a": of, "b": of}})
+	of := model.Service{Ports: map[int32]model.ServicePort{80: {Endpoints: []string{"10.0.0.1:80"}}}}
+	compiled, problems := apigateway.Compile(apigateway.Input{Routes: spec, Services: map[string]model.Service{"a": of, "b": of}})
 	var refused []int
 	for _, p := range problems {
 		refused = append(refused, p.Index)
@@ -74,7 +75,7 @@ func TestWhatAnAPIGatewayHasFromTheGatewayAPI(t *testing.T) {
 		t.Error("it is not sent again for 429, or for 500 too")
 	}
 	edit := second.Backends[0]
-	if edit.RequestHeaders.Set[0] != (table.HeaderField{Name: "X-A", Value: "a"}) || edit.ResponseHeaders.Remove[0] != "Server" {
+	if edit.RequestHeaders.Set[0] != (model.HeaderField{Name: "X-A", Value: "a"}) || edit.ResponseHeaders.Remove[0] != "Server" {
 		t.Errorf("the headers are changed by %+v and %+v", edit.RequestHeaders, edit.ResponseHeaders)
 	}
 }
@@ -111,7 +112,7 @@ func TestWhatIsCompressed(t *testing.T) {
 	} {
 		compiled, problems := apigateway.Compile(apigateway.Input{
 			Routes:   []slipwayv1alpha1.Route{{BackendService: &slipwayv1alpha1.BackendService{Name: "app", Port: 80}, Compression: test.spec}},
-			Services: map[string]table.Service{"app": {Ports: map[int32]table.ServicePort{80: {Endpoints: []string{"10.0.0.1:80"}}}}},
+			Services: map[string]model.Service{"app": {Ports: map[int32]model.ServicePort{80: {Endpoints: []string{"10.0.0.1:80"}}}}},
 		})
 		route := compiled.Routes[0]
 		if test.fault != "" {
@@ -143,7 +144,7 @@ func TestWhatIsKept(t *testing.T) {
 	} {
 		compiled, problems := apigateway.Compile(apigateway.Input{
 			Routes:   []slipwayv1alpha1.Route{{BackendService: &slipwayv1alpha1.BackendService{Name: "app", Port: 80}, Cache: test.spec}},
-			Services: map[string]table.Service{"app": {Ports: map[int32]table.ServicePort{80: {Endpoints: []string{"10.0.0.1:80"}}}}},
+			Services: map[string]model.Service{"app": {Ports: map[int32]model.ServicePort{80: {Endpoints: []string{"10.0.0.1:80"}}}}},
 		})
 		route := compiled.Routes[0]
 		if test.fault != "" {
@@ -171,7 +172,7 @@ func TestNoDefaultIsShorterThanTheTimeOfARequest(t *testing.T) {
 	} {
 		compiled, problems := apigateway.Compile(apigateway.Input{
 			Routes:   []slipwayv1alpha1.Route{{BackendService: &slipwayv1alpha1.BackendService{Name: "a", Port: 80}, Timeouts: &said}},
-			Services: map[string]table.Service{"a": {Ports: map[int32]table.ServicePort{80: {Endpoints: []string{"10.0.0.1:80"}}}}},
+			Services: map[string]model.Service{"a": {Ports: map[int32]model.ServicePort{80: {Endpoints: []string{"10.0.0.1:80"}}}}},
 		})
 		if len(problems) > 0 {
 			t.Fatal(problems)

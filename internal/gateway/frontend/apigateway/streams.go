@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/quota"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
@@ -21,14 +22,14 @@ type streamPlace struct {
 
 // StreamFaults says why streams cannot be served as the spec has them, as far as the spec alone tells, in its order. The first of two
 // that contradict each other counts.
-func StreamFaults(streams []slipwayv1alpha1.Stream) []*table.Fault {
-	faults := make([]*table.Fault, len(streams))
+func StreamFaults(streams []slipwayv1alpha1.Stream) []*model.Fault {
+	faults := make([]*model.Fault, len(streams))
 	names, ports, places := map[string]bool{}, map[int32]slipwayv1alpha1.StreamProtocol{}, map[streamPlace]string{}
 	for i := range streams {
 		spec := &streams[i]
 		f := streamFault(spec)
 		if f == nil && names[spec.Name] {
-			f = &table.Fault{Reason: slipwayv1alpha1.ReasonDuplicateName, Message: fmt.Sprintf("name: an earlier stream is called %q", spec.Name)}
+			f = &model.Fault{Reason: slipwayv1alpha1.ReasonDuplicateName, Message: fmt.Sprintf("name: an earlier stream is called %q", spec.Name)}
 		}
 		if f == nil {
 			f = conflict(spec, ports, places)
@@ -45,12 +46,12 @@ func StreamFaults(streams []slipwayv1alpha1.Stream) []*table.Fault {
 }
 
 // streamFault says what is wrong with one stream.
-func streamFault(spec *slipwayv1alpha1.Stream) *table.Fault {
-	wrong := func(format string, args ...any) *table.Fault {
-		return &table.Fault{Reason: slipwayv1alpha1.ReasonInvalidStream, Message: fmt.Sprintf(format, args...)}
+func streamFault(spec *slipwayv1alpha1.Stream) *model.Fault {
+	wrong := func(format string, args ...any) *model.Fault {
+		return &model.Fault{Reason: slipwayv1alpha1.ReasonInvalidStream, Message: fmt.Sprintf(format, args...)}
 	}
 	if use, reserved := reservedPorts[spec.Port]; reserved {
-		return &table.Fault{Reason: slipwayv1alpha1.ReasonPortConflict, Message: fmt.Sprintf("port: %d is for %s", spec.Port, use)}
+		return &model.Fault{Reason: slipwayv1alpha1.ReasonPortConflict, Message: fmt.Sprintf("port: %d is for %s", spec.Port, use)}
 	}
 	switch {
 	case spec.Name == "" || spec.Name == "http" || spec.Name == "https":
@@ -78,9 +79,9 @@ func streamFault(spec *slipwayv1alpha1.Stream) *table.Fault {
 }
 
 // conflict says which earlier stream has the place of a stream.
-func conflict(spec *slipwayv1alpha1.Stream, ports map[int32]slipwayv1alpha1.StreamProtocol, places map[streamPlace]string) *table.Fault {
-	taken := func(format string, args ...any) *table.Fault {
-		return &table.Fault{Reason: slipwayv1alpha1.ReasonPortConflict, Message: fmt.Sprintf(format, args...)}
+func conflict(spec *slipwayv1alpha1.Stream, ports map[int32]slipwayv1alpha1.StreamProtocol, places map[streamPlace]string) *model.Fault {
+	taken := func(format string, args ...any) *model.Fault {
+		return &model.Fault{Reason: slipwayv1alpha1.ReasonPortConflict, Message: fmt.Sprintf(format, args...)}
 	}
 	protocol, used := ports[spec.Port]
 	if used && (protocol != spec.Protocol || protocol == slipwayv1alpha1.StreamTCP) {
@@ -110,18 +111,18 @@ func terminates(spec *slipwayv1alpha1.Stream) bool {
 }
 
 // transport is how the table calls what happens with the connections of a stream.
-func transport(spec *slipwayv1alpha1.Stream) table.Transport {
+func transport(spec *slipwayv1alpha1.Stream) model.Transport {
 	if spec.Protocol == slipwayv1alpha1.StreamTLS && !terminates(spec) {
-		return table.TransportTLS
+		return model.TransportTLS
 	}
-	return table.TransportTCP
+	return model.TransportTCP
 }
 
 // streamRule is the rule of a stream. Its name is none that a route can have.
 func streamRule(spec *slipwayv1alpha1.Stream) table.Rule {
 	rule := table.Rule{Name: "stream:" + spec.Name, Transport: transport(spec)}
 	for _, in := range spec.Backends {
-		rule.Backends = append(rule.Backends, table.BackendRef{Service: in.Name, Port: in.Port, Weight: uint32(max(value(in.Weight, 1), 0)), Field: "backends"})
+		rule.Backends = append(rule.Backends, model.BackendRef{Service: in.Name, Port: in.Port, Weight: uint32(max(value(in.Weight, 1), 0)), Field: "backends"})
 	}
 	if spec.ClientAddresses != nil {
 		rule.ClientAddresses = addressRule(spec.ClientAddresses)
@@ -160,10 +161,10 @@ func (in *Input) StreamListeners() []StreamListener {
 }
 
 // streamFaults are those of the streams, with the fields that this program does not know.
-func (in *Input) streamFaults() []*table.Fault {
+func (in *Input) streamFaults() []*model.Fault {
 	faults := StreamFaults(in.Streams)
 	for i, field := range in.UnknownStreams {
-		faults[i] = &table.Fault{Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: fmt.Sprintf("%s: this version of the gateway does not know the field", field)}
+		faults[i] = &model.Fault{Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: fmt.Sprintf("%s: this version of the gateway does not know the field", field)}
 	}
 	return faults
 }
@@ -178,7 +179,7 @@ func (c *compiler) addStreams(out *table.Input) {
 	for i, f := range c.in.streamFaults() {
 		spec := &c.in.Streams[i]
 		if f != nil {
-			c.streams = append(c.streams, table.Problem{Index: -1, List: "streams", Route: spec.Name, Reason: f.Reason, Message: f.Message})
+			c.streams = append(c.streams, model.Problem{Index: -1, List: "streams", Route: spec.Name, Reason: f.Reason, Message: f.Message})
 			continue
 		}
 		rule := streamRule(spec)
@@ -197,7 +198,7 @@ func (c *compiler) addStreams(out *table.Input) {
 	// Without a listener of its own, what asks for another name would be served as HTTPS.
 	for _, port := range slices.Sorted(maps.Keys(secure)) {
 		if secure[port] && !caught[port] {
-			out.Listeners = append(out.Listeners, table.Listener{Name: fmt.Sprint("others on ", port), Port: port, Secure: true, Transport: table.TransportTLS})
+			out.Listeners = append(out.Listeners, table.Listener{Name: fmt.Sprint("others on ", port), Port: port, Secure: true, Transport: model.TransportTLS})
 		}
 	}
 }
@@ -212,7 +213,7 @@ func (c *compiler) addStreamSettings(rule *table.Rule) {
 			continue
 		}
 		settings.Protocol, settings.HealthCheck = nil, nil
-		if rule.Transport == table.TransportTLS {
+		if rule.Transport == model.TransportTLS {
 			settings.TLS, settings.Fault = nil, nil
 		}
 		name.Transport = rule.Transport
@@ -221,7 +222,7 @@ func (c *compiler) addStreamSettings(rule *table.Rule) {
 }
 
 // problemsOfStreams takes the problems of streams out of those of the table.
-func (c *compiler) problemsOfStreams(found []table.Problem) (routes, streams []table.Problem) {
+func (c *compiler) problemsOfStreams(found []model.Problem) (routes, streams []model.Problem) {
 	for _, p := range found {
 		if p.Index > firstStream {
 			routes = append(routes, p)

@@ -10,7 +10,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 func streams(t *testing.T, text string) []slipwayv1alpha1.Stream {
@@ -43,7 +43,7 @@ func TestStreamsThatCannotBeServed(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			in := apigateway.Input{Streams: streams(t, tc.streams), Services: map[string]table.Service{"db": {Ports: map[int32]table.ServicePort{5432: {Endpoints: []string{"10.0.0.1:1"}}}}}}
+			in := apigateway.Input{Streams: streams(t, tc.streams), Services: map[string]model.Service{"db": {Ports: map[int32]model.ServicePort{5432: {Endpoints: []string{"10.0.0.1:1"}}}}}}
 			_, problems := apigateway.Compile(in)
 			if len(problems) != 1 || problems[0].List != "streams" || !strings.Contains(problems[0].Reason+": "+problems[0].Message, tc.says) {
 				t.Errorf("problems: %+v, want %s", problems, tc.says)
@@ -65,7 +65,7 @@ func TestWhereConnectionsOfStreamsGo(t *testing.T) {
 - {name: any, port: 7443, protocol: TLS, backends: [{name: none, port: 1}]}
 - {name: later, port: 7000, protocol: TCP, backends: [{name: db, port: 5432}]}`),
 		UnknownStreams: map[int]string{4: "proxyProtocol"},
-		Services:       map[string]table.Service{"db": {Ports: map[int32]table.ServicePort{5432: {Endpoints: []string{"10.0.0.1:1"}}}}},
+		Services:       map[string]model.Service{"db": {Ports: map[int32]model.ServicePort{5432: {Endpoints: []string{"10.0.0.1:1"}}}}},
 	}
 	unmarshal(t, `[{name: web, directResponse: {statusCode: 200}}]`, &in.Routes)
 	unmarshal(t, `[{name: db, port: 5432, maxConnections: 7, tls: {hostname: db.internal}}]`, &in.BackendPolicies)
@@ -109,7 +109,7 @@ func TestWhereConnectionsOfStreamsGo(t *testing.T) {
 		if b.Service != "db" {
 			continue
 		}
-		if secure := b.Transport == table.TransportTCP; (b.TLS != nil) != secure || b.HealthCheck != nil || b.Limits.Connections != 7 {
+		if secure := b.Transport == model.TransportTCP; (b.TLS != nil) != secure || b.HealthCheck != nil || b.Limits.Connections != 7 {
 			t.Errorf("%s: TLS %v, check %v, limits %+v", b.ID, b.TLS, b.HealthCheck, b.Limits)
 		}
 	}

@@ -11,16 +11,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // backendTLS makes what a policy says about TLS, with the contents of what it names. With a fault, the backend must not be
 // reached.
-func (c *compiler) backendTLS(spec *slipwayv1alpha1.BackendTLS) (*table.BackendTLS, *table.Fault) {
+func (c *compiler) backendTLS(spec *slipwayv1alpha1.BackendTLS) (*model.BackendTLS, *model.Fault) {
 	if spec.Hostname == "" {
-		return nil, &table.Fault{Reason: slipwayv1alpha1.ReasonInvalid, Message: "tls.hostname: it is missing"}
+		return nil, &model.Fault{Reason: slipwayv1alpha1.ReasonInvalid, Message: "tls.hostname: it is missing"}
 	}
-	in := table.BackendTLSInput{ServerName: spec.Hostname, System: len(spec.CACertificates) == 0}
+	in := model.BackendTLSInput{ServerName: spec.Hostname, System: len(spec.CACertificates) == 0}
 	for _, name := range words(spec.SubjectAltNames) {
 		if strings.Contains(name, "://") {
 			in.URIs = append(in.URIs, name)
@@ -28,7 +29,7 @@ func (c *compiler) backendTLS(spec *slipwayv1alpha1.BackendTLS) (*table.BackendT
 			in.Names = append(in.Names, name)
 		}
 	}
-	var f *table.Fault
+	var f *model.Fault
 	if in.Roots, f = c.in.authorities("tls.caCertificates", spec.CACertificates); f != nil {
 		return nil, f
 	}
@@ -40,15 +41,15 @@ func (c *compiler) backendTLS(spec *slipwayv1alpha1.BackendTLS) (*table.BackendT
 		}
 		in.Certificate, in.PrivateKey = data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey]
 		if len(in.Certificate) == 0 || len(in.PrivateKey) == 0 {
-			return nil, &table.Fault{
+			return nil, &model.Fault{
 				Reason:  slipwayv1alpha1.ReasonInvalidCertificate,
 				Message: fmt.Sprintf("%s: Secret %q must have a certificate in %s and its key in %s", field, spec.ClientCertificateRef.Name, corev1.TLSCertKey, corev1.TLSPrivateKeyKey),
 			}
 		}
 	}
-	made, err := table.NewBackendTLS(in)
+	made, err := model.NewBackendTLS(in)
 	if err != nil { // the authorities were read before, so it is the certificate
-		return nil, &table.Fault{Reason: slipwayv1alpha1.ReasonInvalidCertificate, Message: fmt.Sprintf("tls.clientCertificateRef: Secret %q: %v", spec.ClientCertificateRef.Name, err)}
+		return nil, &model.Fault{Reason: slipwayv1alpha1.ReasonInvalidCertificate, Message: fmt.Sprintf("tls.clientCertificateRef: Secret %q: %v", spec.ClientCertificateRef.Name, err)}
 	}
 	return made, nil
 }
@@ -66,7 +67,7 @@ type Clients struct {
 }
 
 // Clients makes what the spec says about client certificates. With a fault, it trusts nobody.
-func (in *Input) Clients(spec *slipwayv1alpha1.ClientCertificates) (Clients, *table.Fault) {
+func (in *Input) Clients(spec *slipwayv1alpha1.ClientCertificates) (Clients, *model.Fault) {
 	made, f := in.clients(spec)
 	if f != nil {
 		made.Identity, made.Roots, made.Optional = "nobody", x509.NewCertPool(), false
@@ -74,14 +75,14 @@ func (in *Input) Clients(spec *slipwayv1alpha1.ClientCertificates) (Clients, *ta
 	return made, f
 }
 
-func (in *Input) clients(spec *slipwayv1alpha1.ClientCertificates) (Clients, *table.Fault) {
+func (in *Input) clients(spec *slipwayv1alpha1.ClientCertificates) (Clients, *model.Fault) {
 	var made Clients
 	switch spec.Mode {
 	case "", slipwayv1alpha1.ClientCertificatesRequire:
 	case slipwayv1alpha1.ClientCertificatesAllowInsecureFallback:
 		made.Optional = true
 	default:
-		return made, &table.Fault{Reason: slipwayv1alpha1.ReasonInvalid, Message: fmt.Sprintf("mode: %q is neither Require nor AllowInsecureFallback", spec.Mode)}
+		return made, &model.Fault{Reason: slipwayv1alpha1.ReasonInvalid, Message: fmt.Sprintf("mode: %q is neither Require nor AllowInsecureFallback", spec.Mode)}
 	}
 	for _, header := range []struct {
 		field, name string
@@ -92,33 +93,33 @@ func (in *Input) clients(spec *slipwayv1alpha1.ClientCertificates) (Clients, *ta
 		}
 		name, f := table.EditableHeader(header.field, header.name)
 		if f != nil {
-			return made, &table.Fault{Reason: slipwayv1alpha1.ReasonInvalid, Message: f.Message}
+			return made, &model.Fault{Reason: slipwayv1alpha1.ReasonInvalid, Message: f.Message}
 		}
 		if table.SaysWhere(name) {
-			return made, &table.Fault{Reason: slipwayv1alpha1.ReasonInvalid, Message: fmt.Sprintf("%s: %s is what the gateway says of where a request comes from", header.field, name)}
+			return made, &model.Fault{Reason: slipwayv1alpha1.ReasonInvalid, Message: fmt.Sprintf("%s: %s is what the gateway says of where a request comes from", header.field, name)}
 		}
 		*header.into = name
 	}
 	if made.Name != "" && made.Name == made.Fingerprint {
-		return made, &table.Fault{Reason: slipwayv1alpha1.ReasonInvalid, Message: "nameHeader: it is the same as fingerprintHeader"}
+		return made, &model.Fault{Reason: slipwayv1alpha1.ReasonInvalid, Message: "nameHeader: it is the same as fingerprintHeader"}
 	}
 	if len(spec.CACertificates) == 0 {
-		return made, &table.Fault{Reason: slipwayv1alpha1.ReasonInvalid, Message: "caCertificates: there is none, so no client could be let in"}
+		return made, &model.Fault{Reason: slipwayv1alpha1.ReasonInvalid, Message: "caCertificates: there is none, so no client could be let in"}
 	}
 	bundle, f := in.authorities("caCertificates", spec.CACertificates)
 	if f != nil {
 		return made, f
 	}
 	var err error
-	if made.Roots, err = table.ParseRoots(bundle); err != nil { // each of them was read before
-		return made, &table.Fault{Reason: slipwayv1alpha1.ReasonInvalidCACertificates, Message: "caCertificates: " + err.Error()}
+	if made.Roots, err = model.ParseRoots(bundle); err != nil { // each of them was read before
+		return made, &model.Fault{Reason: slipwayv1alpha1.ReasonInvalidCACertificates, Message: "caCertificates: " + err.Error()}
 	}
 	made.Identity = fmt.Sprintf("%t/%x", made.Optional, sha256.Sum256(bundle))
 	return made, nil
 }
 
 // authorities returns the certificates that are named, in PEM. All of them can be read.
-func (in *Input) authorities(field string, refs []slipwayv1alpha1.CACertificates) ([]byte, *table.Fault) {
+func (in *Input) authorities(field string, refs []slipwayv1alpha1.CACertificates) ([]byte, *model.Fault) {
 	all := make([][]byte, 0, len(refs))
 	for i := range refs {
 		bundle, f := in.bundle(&refs[i])
@@ -132,7 +133,7 @@ func (in *Input) authorities(field string, refs []slipwayv1alpha1.CACertificates
 }
 
 // bundle returns the certificates of one ConfigMap or Secret.
-func (in *Input) bundle(ref *slipwayv1alpha1.CACertificates) ([]byte, *table.Fault) {
+func (in *Input) bundle(ref *slipwayv1alpha1.CACertificates) ([]byte, *model.Fault) {
 	kind, key := cmp.Or(ref.Kind, slipwayv1alpha1.CACertificatesConfigMap), cmp.Or(ref.Key, slipwayv1alpha1.DefaultCACertificatesKey)
 	of, unreadable, missing := in.ConfigMaps, in.UnreadableConfigMaps, slipwayv1alpha1.ReasonConfigMapNotFound
 	switch kind {
@@ -140,18 +141,18 @@ func (in *Input) bundle(ref *slipwayv1alpha1.CACertificates) ([]byte, *table.Fau
 	case slipwayv1alpha1.CACertificatesSecret:
 		of, unreadable, missing = in.Secrets, in.Unreadable, slipwayv1alpha1.ReasonSecretNotFound
 	default:
-		return nil, &table.Fault{Reason: slipwayv1alpha1.ReasonInvalid, Message: fmt.Sprintf("kind: %q is neither ConfigMap nor Secret", kind)}
+		return nil, &model.Fault{Reason: slipwayv1alpha1.ReasonInvalid, Message: fmt.Sprintf("kind: %q is neither ConfigMap nor Secret", kind)}
 	}
 	data, found := of[ref.Name]
 	if !found {
-		return nil, &table.Fault{Reason: missing, Message: fmt.Sprintf("%s %q %s", kind, ref.Name, whyMissing(unreadable[ref.Name]))}
+		return nil, &model.Fault{Reason: missing, Message: fmt.Sprintf("%s %q %s", kind, ref.Name, whyMissing(unreadable[ref.Name]))}
 	}
 	bundle, found := data[key]
 	if !found {
-		return nil, &table.Fault{Reason: slipwayv1alpha1.ReasonKeyNotFound, Message: fmt.Sprintf("%s %q has no key %q", kind, ref.Name, key)}
+		return nil, &model.Fault{Reason: slipwayv1alpha1.ReasonKeyNotFound, Message: fmt.Sprintf("%s %q has no key %q", kind, ref.Name, key)}
 	}
-	if _, err := table.ParseRoots(bundle); err != nil {
-		return nil, &table.Fault{Reason: slipwayv1alpha1.ReasonInvalidCACertificates, Message: fmt.Sprintf("key %q of %s %q cannot be used: %v", key, kind, ref.Name, err)}
+	if _, err := model.ParseRoots(bundle); err != nil {
+		return nil, &model.Fault{Reason: slipwayv1alpha1.ReasonInvalidCACertificates, Message: fmt.Sprintf("key %q of %s %q cannot be used: %v", key, kind, ref.Name, err)}
 	}
 	return bundle, nil
 }

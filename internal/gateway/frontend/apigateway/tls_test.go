@@ -10,7 +10,8 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/testing/authority"
 )
 
@@ -52,7 +53,7 @@ func TestABackendWhoseTLSCannotBeUsedIsNotReached(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := apigateway.Input{
 				UnknownPolicies: tc.unknown,
-				Services:        map[string]table.Service{"pay": {Ports: map[int32]table.ServicePort{443: {Endpoints: []string{"10.0.0.1:443"}}}}},
+				Services:        map[string]model.Service{"pay": {Ports: map[int32]model.ServicePort{443: {Endpoints: []string{"10.0.0.1:443"}}}}},
 				ConfigMaps:      map[string]map[string][]byte{"ca": {"ca.crt": ca.PEM()}},
 				Secrets:         map[string]map[string][]byte{"own": {"tls.crt": crt, "tls.key": key}, "ca": {"roots": ca.PEM()}},
 			}
@@ -78,7 +79,7 @@ func TestABackendWhoseTLSCannotBeUsedIsNotReached(t *testing.T) {
 				t.Errorf("it says %+v, want %s", p, tc.says)
 			}
 			for route := range 3 {
-				if !slices.ContainsFunc(problems, func(p table.Problem) bool {
+				if !slices.ContainsFunc(problems, func(p model.Problem) bool {
 					return p.Index == route && strings.Contains(p.Message, `port 443 of Service "pay" is not reached`)
 				}) {
 					t.Errorf("route %d is said to be live: %v", route, problems)
@@ -92,7 +93,7 @@ func TestNamesOfTLS(t *testing.T) {
 	var in apigateway.Input
 	unmarshal(t, `[{name: pay, port: 443, tls: {hostname: pay.internal, subjectAltNames: [a.internal, "*.b.internal", spiffe://prod/pay]}}]`, &in.BackendPolicies)
 	unmarshal(t, `[{backendService: {name: pay, port: 443}}]`, &in.Routes)
-	in.Services = map[string]table.Service{"pay": {Ports: map[int32]table.ServicePort{443: {AppProtocol: "https", Endpoints: []string{"10.0.0.1:443"}}}}}
+	in.Services = map[string]model.Service{"pay": {Ports: map[int32]model.ServicePort{443: {AppProtocol: "https", Endpoints: []string{"10.0.0.1:443"}}}}}
 	compiled, problems := apigateway.Compile(in)
 	if len(problems) > 0 {
 		t.Fatal(problems)

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -80,15 +81,15 @@ func (r *rule) lack(f *fault) {
 
 // mirrors resolves backends that get copies. Nobody waits for a copy, so one that cannot be used is only
 // told.
-func (b *builder) mirrors(route *Route, r *rule, in []mirror) []table.MirrorRef {
-	var made []table.MirrorRef
+func (b *builder) mirrors(route *Route, r *rule, in []mirror) []model.MirrorRef {
+	var made []model.MirrorRef
 	for _, to := range in {
 		ref, f := b.resolve(route, to.field, to.ref, false)
 		r.lack(f)
 		if f != nil || ref.Fault != nil {
 			continue
 		}
-		made = append(made, table.MirrorRef{
+		made = append(made, model.MirrorRef{
 			Namespace: ref.Namespace, Service: ref.Service, Port: ref.Port, Field: ref.Field,
 			Numerator: uint32(to.numerator), Denominator: uint32(to.denominator),
 		})
@@ -98,14 +99,14 @@ func (b *builder) mirrors(route *Route, r *rule, in []mirror) []table.MirrorRef 
 
 // resolve finds the Service that a reference names. One that cannot be used keeps its share of
 // the requests: the others were not meant for them.
-func (b *builder) resolve(route *Route, field string, ref gatewayv1.BackendObjectReference, grpc bool) (table.BackendRef, *fault) {
+func (b *builder) resolve(route *Route, field string, ref gatewayv1.BackendObjectReference, grpc bool) (model.BackendRef, *fault) {
 	name, is := serviceOf(ref, route.Name.Namespace)
-	made := table.BackendRef{Namespace: name.Namespace, Service: name.Name, Port: value(ref.Port, 0), Field: field}
+	made := model.BackendRef{Namespace: name.Namespace, Service: name.Name, Port: value(ref.Port, 0), Field: field}
 	if is && !slices.Contains(route.services, name) && b.mayUse(route, name) {
 		route.services = append(route.services, name)
 	}
 	if f := b.usable(route, ref, name); f != nil {
-		made.Fault = &table.Fault{Reason: f.reason, Message: f.message}
+		made.Fault = &model.Fault{Reason: f.reason, Message: f.message}
 		return made, &fault{reason: f.reason, message: field + ": " + f.message}
 	}
 	if route.Kind == TLSRoute || route.Kind == UDPRoute {
@@ -113,12 +114,12 @@ func (b *builder) resolve(route *Route, field string, ref gatewayv1.BackendObjec
 	}
 	if f := b.secure(name, made.Port, route.transport()); f != nil {
 		// The reference can be resolved. What is wrong is told in the status of the policy.
-		made.Fault = &table.Fault{Reason: f.reason, Message: f.message}
+		made.Fault = &model.Fault{Reason: f.reason, Message: f.message}
 		return made, nil
 	}
 	if grpc && b.in.Services[name].Ports[made.Port].AppProtocol == "" {
-		protocol := table.ProtocolGRPC
-		b.settings[table.BackendName{ServiceName: table.ServiceName(name), Port: made.Port}] = table.Settings{Protocol: &protocol}
+		protocol := model.ProtocolGRPC
+		b.settings[model.BackendName{ServiceName: model.ServiceName(name), Port: made.Port}] = model.Settings{Protocol: &protocol}
 	}
 	return made, nil
 }
@@ -166,7 +167,7 @@ func (b *builder) usable(route *Route, ref gatewayv1.BackendObjectReference, nam
 	if !exists {
 		return faultf(gatewayv1.RouteReasonBackendNotFound, "Service %q has no port %d%s", nameFrom(own, name), *ref.Port, overUDP(route.Kind))
 	}
-	if route.transport() != table.TransportHTTP {
+	if route.transport() != model.TransportHTTP {
 		return b.usableByStreams(route, name, port)
 	}
 	secure := b.policyFor(name, port.Name) != nil

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 // Nothing is accepted that is not enforced. What the gateway does not read it can only judge by the address of the client, and
@@ -15,7 +15,7 @@ import (
 
 // traffic is what comes by a listener, or to a route.
 type traffic struct {
-	transport table.Transport
+	transport model.Transport
 	grpc      bool
 }
 
@@ -24,7 +24,7 @@ func (t traffic) String() string {
 	switch {
 	case t.grpc:
 		return "gRPC"
-	case t.transport == table.TransportHTTP:
+	case t.transport == model.TransportHTTP:
 		return "HTTP"
 	default:
 		return "connections that the gateway does not read"
@@ -38,7 +38,7 @@ func (s setting) idle(in *slipwayv1alpha1.GatewayPolicySettings, of traffic) str
 		return ""
 	case of.grpc && (s == cacheSetting || s == compressionSetting):
 		return s.String()
-	case of.transport == table.TransportHTTP || s == addressSetting:
+	case of.transport == model.TransportHTTP || s == addressSetting:
 		return ""
 	case s == backendSetting:
 		if in.Backends.HealthCheck != nil {
@@ -77,9 +77,9 @@ type site struct {
 func (b *builder) sites(g *Graph, at place) []site {
 	switch at.Kind {
 	case string(HTTPRoute):
-		return []site{{at.String(), traffic{transport: table.TransportHTTP}}}
+		return []site{{at.String(), traffic{transport: model.TransportHTTP}}}
 	case string(GRPCRoute):
-		return []site{{at.String(), traffic{transport: table.TransportHTTP, grpc: true}}}
+		return []site{{at.String(), traffic{transport: model.TransportHTTP, grpc: true}}}
 	}
 	var sites []site
 	for _, l := range g.Listeners {

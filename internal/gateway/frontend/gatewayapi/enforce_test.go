@@ -12,6 +12,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -47,7 +48,7 @@ var theSettings = map[string][]aSetting{
 	"backends": {
 		{`{maxConnections: 5}`, func(r *table.Rule, _ bool) bool { return r.BackendSettings != nil }, false},
 		{`{healthCheck: {path: /}}`, func(r *table.Rule, _ bool) bool {
-			return r.BackendSettings != nil && r.BackendSettings.HealthCheck != nil && r.Transport == table.TransportHTTP
+			return r.BackendSettings != nil && r.BackendSettings.HealthCheck != nil && r.Transport == model.TransportHTTP
 		}, false},
 	},
 }

@@ -6,6 +6,7 @@ import (
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -42,9 +43,9 @@ func filtersOf[T any](spec []T, read func(*T) filter) []filter {
 
 // actions are what filters do with requests and their responses.
 type actions struct {
-	requestHeaders, responseHeaders *table.HeaderEdit
-	rewrite                         *table.Rewrite
-	redirect                        *table.Redirect
+	requestHeaders, responseHeaders *model.HeaderEdit
+	rewrite                         *model.Rewrite
+	redirect                        *model.Redirect
 	cors                            *table.CORSRule
 	mirrors                         []mirror
 }
@@ -108,28 +109,28 @@ func (a *actions) state(in filter) (field string, present, taken bool) {
 	}
 }
 
-func headerEdit(in *gatewayv1.HTTPHeaderFilter) *table.HeaderEdit {
-	fields := func(in []gatewayv1.HTTPHeader) []table.HeaderField {
-		var out []table.HeaderField
+func headerEdit(in *gatewayv1.HTTPHeaderFilter) *model.HeaderEdit {
+	fields := func(in []gatewayv1.HTTPHeader) []model.HeaderField {
+		var out []model.HeaderField
 		for _, field := range in {
-			out = append(out, table.HeaderField{Name: string(field.Name), Value: field.Value})
+			out = append(out, model.HeaderField{Name: string(field.Name), Value: field.Value})
 		}
 		return out
 	}
-	return &table.HeaderEdit{Remove: in.Remove, Set: fields(in.Set), Add: fields(in.Add)}
+	return &model.HeaderEdit{Remove: in.Remove, Set: fields(in.Set), Add: fields(in.Add)}
 }
 
-func redirect(field string, in *gatewayv1.HTTPRequestRedirectFilter) (*table.Redirect, *fault) {
+func redirect(field string, in *gatewayv1.HTTPRequestRedirectFilter) (*model.Redirect, *fault) {
 	full, prefix, f := pathModifier(field+".path", in.Path)
-	return &table.Redirect{
+	return &model.Redirect{
 		StatusCode: value(in.StatusCode, http.StatusFound), Scheme: value(in.Scheme, ""), Host: string(value(in.Hostname, "")),
 		Port: value(in.Port, 0), FullPath: full, PathPrefix: prefix, ListenerPort: true,
 	}, f
 }
 
-func rewrite(field string, in *gatewayv1.HTTPURLRewriteFilter) (*table.Rewrite, *fault) {
+func rewrite(field string, in *gatewayv1.HTTPURLRewriteFilter) (*model.Rewrite, *fault) {
 	full, prefix, f := pathModifier(field+".path", in.Path)
-	return &table.Rewrite{Host: string(value(in.Hostname, "")), FullPath: full, PathPrefix: prefix}, f
+	return &model.Rewrite{Host: string(value(in.Hostname, "")), FullPath: full, PathPrefix: prefix}, f
 }
 
 // pathModifier reads what replaces a path. An empty replacement is the root.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -410,12 +411,12 @@ func checkConditions(t *testing.T, g *Graph) {
 // trusts only what it may.
 func checkTLS(t *testing.T, in Input, g *Graph) {
 	t.Helper()
-	reached := func(name types.NamespacedName, port int32, transport table.Transport) {
+	reached := func(name types.NamespacedName, port int32, transport model.Transport) {
 		section := in.Services[name].Ports[port].Name
-		if transport == table.TransportUDP {
+		if transport == model.TransportUDP {
 			section = in.Services[name].UDP[port].Name
 		}
-		if transport == table.TransportTLS {
+		if transport == model.TransportTLS {
 			return // the TLS is that of clients
 		}
 		for _, p := range in.Policies {
@@ -424,7 +425,7 @@ func checkTLS(t *testing.T, in Input, g *Graph) {
 				if p.Namespace != name.Namespace || ref.Group != "" || ref.Kind != "Service" || string(ref.Name) != name.Name || !named {
 					continue
 				}
-				with := g.TLS[table.BackendName{ServiceName: table.ServiceName(name), Port: port, Transport: transport}]
+				with := g.TLS[model.BackendName{ServiceName: model.ServiceName(name), Port: port, Transport: transport}]
 				if with == nil || with.ServerName == "" {
 					t.Errorf("port %d of %s is reached without TLS, in spite of policy %s/%s", port, name, p.Namespace, p.Name)
 				}
@@ -504,8 +505,8 @@ func checkRules(t *testing.T, in Input, g *Graph) {
 			continue
 		}
 		// A backend that is missing or refused has its share answered with 500.
-		ofBackend := slices.ContainsFunc(g.Rules[p.Index].Backends, func(b table.BackendRef) bool { return b.Fault != nil && strings.HasSuffix(p.Message, b.Fault.Message) })
-		if !ofBackend && p.Reason != table.ReasonBackendNotFound {
+		ofBackend := slices.ContainsFunc(g.Rules[p.Index].Backends, func(b model.BackendRef) bool { return b.Fault != nil && strings.HasSuffix(p.Message, b.Fault.Message) })
+		if !ofBackend && p.Reason != model.ReasonBackendNotFound {
 			t.Errorf("rule %s is not refused, and the table cannot serve it: %s: %s", p.Route, p.Reason, p.Message)
 		}
 	}

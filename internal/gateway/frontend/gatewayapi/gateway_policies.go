@@ -12,6 +12,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
@@ -224,8 +225,8 @@ func (b *builder) refuseGatewayPolicy(p *GatewayPolicy) *fault {
 }
 
 // checkSettings has the table check the settings of a stanza, but for what auth asks for.
-func checkSettings(in *slipwayv1alpha1.GatewayPolicySettings) *table.Fault {
-	alone := table.Rule{Direct: &table.DirectResponse{StatusCode: http.StatusOK}}
+func checkSettings(in *slipwayv1alpha1.GatewayPolicySettings) *model.Fault {
+	alone := table.Rule{Direct: &model.DirectResponse{StatusCode: http.StatusOK}}
 	if f := apigateway.Restrict(&alone, in); f != nil {
 		return f
 	}
@@ -233,7 +234,7 @@ func checkSettings(in *slipwayv1alpha1.GatewayPolicySettings) *table.Fault {
 		alone.Auth = &table.Auth{APIKey: &table.APIKey{Header: "X-Api-Key"}}
 	}
 	if countsKeys(in.RateLimit) && anonymous(in.Auth) {
-		return &table.Fault{Message: "rateLimit.per: Key needs auth.external.identityHeader"}
+		return &model.Fault{Message: "rateLimit.per: Key needs auth.external.identityHeader"}
 	}
 	f, _ := table.Check(&alone)
 	return f
@@ -244,10 +245,10 @@ func (b *builder) authentication(p *GatewayPolicy, which stanza, in *slipwayv1al
 	id := AuthID(p.Name.Namespace, in)
 	found, known := b.in.Authentication[id]
 	if !known {
-		found.Fault = &table.Fault{Reason: slipwayv1alpha1.ReasonSecretNotFound, Message: "auth: it is not known whom it lets in"}
+		found.Fault = &model.Fault{Reason: slipwayv1alpha1.ReasonSecretNotFound, Message: "auth: it is not known whom it lets in"}
 	}
 	if found.Fault != nil {
-		return Authentication{Fault: &table.Fault{Reason: found.Fault.Reason, Message: fmt.Sprintf("spec.%s.%s", which, found.Fault.Message)}}
+		return Authentication{Fault: &model.Fault{Reason: found.Fault.Reason, Message: fmt.Sprintf("spec.%s.%s", which, found.Fault.Message)}}
 	}
 	made := table.Auth{}
 	if found.Made != nil {

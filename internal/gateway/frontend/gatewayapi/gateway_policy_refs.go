@@ -10,6 +10,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -79,7 +80,7 @@ func ByPrecedence(all []*slipwayv1alpha1.GatewayPolicy) []*slipwayv1alpha1.Gatew
 // Authentication is what a stanza of a policy asks of clients, or why that is not known. Who does not serve needs no Made.
 type Authentication struct {
 	Made  *table.Auth
-	Fault *table.Fault
+	Fault *model.Fault
 }
 
 // AuthID identifies what a policy in a namespace asks of clients. Equal ones name the same Secrets.

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -31,7 +32,7 @@ type asked struct {
 	// lack is why it gives no answers. Nil: it may give some.
 	lack *fault
 	// barred is why it must not be reached at all.
-	barred *table.Fault
+	barred *model.Fault
 }
 
 // judgeAsked finds out whether the Service can be asked that a stanza names.
@@ -41,8 +42,8 @@ func (b *builder) judgeAsked(p *GatewayPolicy, which stanza, in *slipwayv1alpha1
 	says := func(f *fault, becomes string) *fault {
 		return &fault{reason: f.reason, message: fmt.Sprintf("spec.%s.auth.external.backendService: %s; requests are %s", which, f.message, becomes)}
 	}
-	if f := b.secure(name, number, table.TransportHTTP); f != nil {
-		return asked{lack: says(f, "answered with 503"), barred: &table.Fault{Reason: f.reason, Message: f.message}}
+	if f := b.secure(name, number, model.TransportHTTP); f != nil {
+		return asked{lack: says(f, "answered with 503"), barred: &model.Fault{Reason: f.reason, Message: f.message}}
 	}
 	becomes := "answered with 503"
 	if in.OnFailure == slipwayv1alpha1.AuthFailureLetIn {

@@ -10,6 +10,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -107,9 +108,9 @@ type Graph struct {
 	// place here.
 	Rules []Rule
 	// Settings are those of backends that need other ones than the defaults.
-	Settings map[table.BackendName]table.Settings
+	Settings map[model.BackendName]model.Settings
 	// TLS are the backends that are reached with TLS.
-	TLS map[table.BackendName]*BackendTLS
+	TLS map[model.BackendName]*BackendTLS
 	// ClientCertificate is the Secret with the certificate that these are shown. Nil: they are shown none.
 	ClientCertificate *types.NamespacedName
 	// Policies are the BackendTLSPolicies for Services that the routes name, in order of precedence.
@@ -149,7 +150,7 @@ func (g *Graph) Certificates() []types.NamespacedName {
 func Build(in Input) *Graph {
 	b := &builder{
 		in: in, grants: newGrants(in.Grants), generation: in.Gateway.Generation,
-		settings: map[table.BackendName]table.Settings{}, tls: map[table.BackendName]*BackendTLS{}, firsts: map[int]bool{}, checker: table.NewChecker(),
+		settings: map[model.BackendName]model.Settings{}, tls: map[model.BackendName]*BackendTLS{}, firsts: map[int]bool{}, checker: table.NewChecker(),
 	}
 	b.judgePolicies()
 	b.judgeGatewayPolicies()
@@ -181,8 +182,8 @@ type builder struct {
 	in         Input
 	grants     grants
 	generation int64
-	settings   map[table.BackendName]table.Settings
-	tls        map[table.BackendName]*BackendTLS
+	settings   map[model.BackendName]model.Settings
+	tls        map[model.BackendName]*BackendTLS
 	policies   []*Policy
 	policyOf   map[target]*Policy
 	// gatewayPolicies are in order of precedence, and layers what those of each place set.

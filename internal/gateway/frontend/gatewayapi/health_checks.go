@@ -2,7 +2,7 @@ package gatewayapi
 
 import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 // maxChecked bounds the ports of Services that the policies of one namespace have checked, each counted once for each of them. The
@@ -41,25 +41,25 @@ func (b *builder) boundHealthChecks(rules []Rule) {
 }
 
 // checkedPorts are the ports of Services that rules have checked, by group.
-func checkedPorts(rules []Rule) map[string]map[table.BackendName]bool {
-	checked := map[string]map[table.BackendName]bool{}
+func checkedPorts(rules []Rule) map[string]map[model.BackendName]bool {
+	checked := map[string]map[model.BackendName]bool{}
 	for i := range rules {
 		of := &rules[i].Rule
-		if of.BackendSettings == nil || of.BackendSettings.HealthCheck == nil || of.Transport != table.TransportHTTP {
+		if of.BackendSettings == nil || of.BackendSettings.HealthCheck == nil || of.Transport != model.TransportHTTP {
 			continue
 		}
 		ports := checked[of.BackendSettings.Group]
 		if ports == nil {
-			ports = map[table.BackendName]bool{}
+			ports = map[model.BackendName]bool{}
 			checked[of.BackendSettings.Group] = ports
 		}
 		for n := range of.Backends {
 			to := &of.Backends[n]
-			ports[table.BackendName{ServiceName: table.ServiceName{Namespace: to.Namespace, Name: to.Service}, Port: to.Port}] = true
+			ports[model.BackendName{ServiceName: model.ServiceName{Namespace: to.Namespace, Name: to.Service}, Port: to.Port}] = true
 		}
 		for n := range of.Mirrors {
 			to := &of.Mirrors[n]
-			ports[table.BackendName{ServiceName: table.ServiceName{Namespace: to.Namespace, Name: to.Service}, Port: to.Port}] = true
+			ports[model.BackendName{ServiceName: model.ServiceName{Namespace: to.Namespace, Name: to.Service}, Port: to.Port}] = true
 		}
 	}
 	return checked

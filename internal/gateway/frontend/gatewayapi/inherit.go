@@ -7,6 +7,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/compress"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -20,7 +21,7 @@ type part struct {
 // holding is what policies ask of a rule. A fault is that one of them cannot be used, broken, or that it is closed: it asks for what
 // nobody can give on connections that are not read.
 type holding struct {
-	fault     *table.Fault
+	fault     *model.Fault
 	broken    *GatewayPolicy
 	closed    bool
 	addresses *table.AddressRule
@@ -28,7 +29,7 @@ type holding struct {
 	rateLimit *table.RateLimit
 	cors      *table.CORSRule
 	bodyBytes int64
-	backends  *table.BackendSettings
+	backends  *model.BackendSettings
 	affinity  *table.Affinity
 	encodes   *compress.Policy
 	keeps     *table.CacheRule
@@ -60,7 +61,7 @@ func (b *builder) parts(g *Graph, route *Route, of *rule, hosts []hostListeners)
 			if at < 0 {
 				at = len(above)
 				above = append(above, layers)
-				read := of.action.Transport == table.TransportHTTP
+				read := of.action.Transport == model.TransportHTTP
 				holds := hold(slices.Concat(layers, below), of, read)
 				if holds != nil && holds.backends != nil && holds.backends.ChecksOf == b.in.Gateway.Namespace {
 					holds.backends.ChecksOf = "" // the pods are its own
@@ -231,7 +232,7 @@ func (h *holding) forConnections() {
 	}
 	if p := h.demands; p != nil && h.fault == nil {
 		h.broken, h.closed = p, true
-		h.fault = &table.Fault{Reason: ReasonAuthNotPossible, Message: fmt.Sprintf(
+		h.fault = &model.Fault{Reason: ReasonAuthNotPossible, Message: fmt.Sprintf(
 			"GatewayPolicy %q asks in spec.overrides.auth who clients are, and the gateway does not read these connections", p.Name)}
 	}
 	h.auth, h.rateLimit, h.cors, h.bodyBytes, h.affinity, h.encodes, h.keeps = nil, nil, nil, 0, nil, nil, nil
@@ -245,7 +246,7 @@ func (h *holding) refusal(of *rule, at *Listener) *Refusal {
 			of.field, at.Key(), h.broken.Name)}
 	}
 	becomes := "answered with 500"
-	if of.action.Transport != table.TransportHTTP {
+	if of.action.Transport != model.TransportHTTP {
 		becomes = "refused"
 	}
 	return &Refusal{ReasonPolicyInvalid, fmt.Sprintf(
@@ -262,7 +263,7 @@ func (p *GatewayPolicy) group(which stanza) string {
 func (h *holding) refuse(p *GatewayPolicy, why string) {
 	if h.fault == nil {
 		h.broken = p
-		h.fault = &table.Fault{Reason: slipwayv1alpha1.ReasonPolicyInvalid, Message: fmt.Sprintf("GatewayPolicy %q cannot be used: %s", p.Name, why)}
+		h.fault = &model.Fault{Reason: slipwayv1alpha1.ReasonPolicyInvalid, Message: fmt.Sprintf("GatewayPolicy %q cannot be used: %s", p.Name, why)}
 	}
 }
 
@@ -343,7 +344,7 @@ func (h *holding) restrict(to *table.Rule) {
 	if h.keeps != nil {
 		to.Cache = h.keeps
 	}
-	if h.fault != nil && to.CORS == nil && to.Transport == table.TransportHTTP {
+	if h.fault != nil && to.CORS == nil && to.Transport == model.TransportHTTP {
 		to.CORS = &table.CORSRule{}
 	}
 }

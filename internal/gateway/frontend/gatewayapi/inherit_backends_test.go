@@ -13,17 +13,18 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // reached are the backends of the rules of a route, as the data plane keeps them: what has another ID has other connections,
 // limits and checks.
-func reached(in gatewayapi.Input, route string) []table.Backend {
+func reached(in gatewayapi.Input, route string) []model.Backend {
 	g := gatewayapi.Build(in)
-	compiled, _ := table.Compile(g.Table(map[table.ServiceName]table.Service{
-		{Namespace: "team", Name: "app"}: {Ports: map[int32]table.ServicePort{80: {Endpoints: []string{"10.0.0.1:80"}}}},
+	compiled, _ := table.Compile(g.Table(map[model.ServiceName]model.Service{
+		{Namespace: "team", Name: "app"}: {Ports: map[int32]model.ServicePort{80: {Endpoints: []string{"10.0.0.1:80"}}}},
 	}))
-	var all []table.Backend
+	var all []model.Backend
 	for _, r := range compiled.Routes {
 		if !strings.HasPrefix(r.Name, "httproute/team/"+route+"/") {
 			continue
@@ -87,7 +88,7 @@ func someBackends(r *rand.Rand) *slipwayv1alpha1.BackendSettings {
 
 // A changed policy keeps the group, so that open connections and what is known of health stay.
 func TestAChangedPolicyKeepsItsBackends(t *testing.T) {
-	at := func(most int32) []table.Backend {
+	at := func(most int32) []model.Backend {
 		return reached(aGateway(attachedPolicy("team", "bounds", slipwayv1alpha1.PolicyTargetReference{Kind: "HTTPRoute", Name: "shop"},
 			&slipwayv1alpha1.GatewayPolicySettings{Backends: &slipwayv1alpha1.BackendSettings{MaxConnections: &most}}, nil)), "shop")
 	}

@@ -12,6 +12,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -219,7 +220,7 @@ func TestPoliciesOfConnectionsThatAreNotRead(t *testing.T) {
 			g := gatewayapi.Build(in)
 			for i := range g.Rules {
 				r := &g.Rules[i].Rule
-				if r.Transport != table.TransportTCP {
+				if r.Transport != model.TransportTCP {
 					continue
 				}
 				if got := r.ClientAddresses != nil; got != tc.addresses {

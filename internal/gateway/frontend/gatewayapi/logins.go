@@ -6,6 +6,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -35,7 +36,7 @@ func refuseUnreturned(g *Graph) {
 		}
 		becomes := "is answered with 500"
 		if found.Host == "" {
-			rule.Fault = &table.Fault{Reason: found.Reason, Message: found.Message}
+			rule.Fault = &model.Fault{Reason: found.Reason, Message: found.Message}
 			if rule.CORS == nil {
 				rule.CORS = &table.CORSRule{} // as with what policies refuse
 			}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 // Policy is a BackendTLSPolicy and what becomes of it for the Gateway.
@@ -174,7 +174,7 @@ func (b *builder) policyFor(service types.NamespacedName, port string) *Policy {
 }
 
 // secure notes how a port of a Service is reached with TLS. It tells why the port must not be reached.
-func (b *builder) secure(service types.NamespacedName, number int32, transport table.Transport) *fault {
+func (b *builder) secure(service types.NamespacedName, number int32, transport model.Transport) *fault {
 	p := b.policyFor(service, b.in.Services[service].Ports[number].Name)
 	if p == nil {
 		return nil
@@ -183,7 +183,7 @@ func (b *builder) secure(service types.NamespacedName, number int32, transport t
 		return faultf(gatewayv1.RouteReasonUnsupportedProtocol, "port %d of Service %q is not reached, because BackendTLSPolicy %q cannot be used: %s",
 			number, service.Name, p.Name.Name, p.invalid.message)
 	}
-	b.tls[table.BackendName{ServiceName: table.ServiceName(service), Port: number, Transport: transport}] = p.tls
+	b.tls[model.BackendName{ServiceName: model.ServiceName(service), Port: number, Transport: transport}] = p.tls
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -29,7 +30,7 @@ type rule struct {
 	backends []backend
 
 	// ended are the backends of a TLSRoute as listeners reach them that end TLS.
-	ended []table.BackendRef
+	ended []model.BackendRef
 
 	// unsupported is the first field that cannot be served as it is written.
 	unsupported *fault
@@ -79,7 +80,7 @@ func newRule(index int, name *gatewayv1.SectionName) rule {
 
 // check has the table check what it would serve of a rule.
 func (r *rule) check(checker *table.Checker) {
-	if r.action.Transport != table.TransportHTTP {
+	if r.action.Transport != model.TransportHTTP {
 		return // there is nothing to be matched but the name of a listener
 	}
 	for i := range r.matches {
@@ -218,10 +219,10 @@ func newTableRule(route *Route, place int, m match, host hostListeners) Rule {
 	made.Host = host.host
 	m.fill(&made)
 	if route.Kind == TLSRoute && !host.passes {
-		made.Transport, made.Backends = table.TransportTCP, from.ended
+		made.Transport, made.Backends = model.TransportTCP, from.ended
 	}
 	if f := from.unsupported; f != nil {
-		made.Fault = &table.Fault{Reason: f.reason, Message: f.message}
+		made.Fault = &model.Fault{Reason: f.reason, Message: f.message}
 	}
 	return Rule{Rule: made, Route: route, Place: place}
 }

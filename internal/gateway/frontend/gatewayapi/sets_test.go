@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 func (c cluster) allowedListeners() *gatewayv1.AllowedListeners {
@@ -226,7 +226,7 @@ func BenchmarkSets(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if got := len(Build(in).Table(map[table.ServiceName]table.Service{}).Listeners); got != 6402 {
+		if got := len(Build(in).Table(map[model.ServiceName]model.Service{}).Listeners); got != 6402 {
 			b.Fatalf("%d listeners", got)
 		}
 	}

@@ -1,11 +1,10 @@
 package gatewayapi
 
 import (
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // kindsOf are the kinds of routes that can attach to listeners of a protocol. A protocol that is missing is not supported.
@@ -37,22 +36,22 @@ func speech(protocol gatewayv1.ProtocolType) gatewayv1.ProtocolType {
 }
 
 // transport is how the table calls what the listener does with connections.
-func (l *Listener) transport() table.Transport {
+func (l *Listener) transport() model.Transport {
 	switch {
 	case l.udp():
-		return table.TransportUDP
+		return model.TransportUDP
 	case l.Passes():
-		return table.TransportTLS
+		return model.TransportTLS
 	case l.Protocol == gatewayv1.TLSProtocolType || l.Protocol == gatewayv1.TCPProtocolType:
-		return table.TransportTCP
+		return model.TransportTCP
 	default:
-		return table.TransportHTTP
+		return model.TransportHTTP
 	}
 }
 
 // streamParts are the parts of a listener that is not for HTTP.
 func (l *Listener) streamParts() []string {
-	if transport := l.transport(); transport != table.TransportHTTP {
+	if transport := l.transport(); transport != model.TransportHTTP {
 		return []string{"transport: " + string(transport)}
 	}
 	return nil
@@ -73,16 +72,16 @@ func (l *Listener) supportsTLS() *fault {
 }
 
 // transport is how the backends of a route are reached. A TLSRoute passes TLS through, unless the listener ends it.
-func (r *Route) transport() table.Transport {
+func (r *Route) transport() model.Transport {
 	switch r.Kind {
 	case TLSRoute:
-		return table.TransportTLS
+		return model.TransportTLS
 	case TCPRoute:
-		return table.TransportTCP
+		return model.TransportTCP
 	case UDPRoute:
-		return table.TransportUDP
+		return model.TransportUDP
 	default:
-		return table.TransportHTTP
+		return model.TransportHTTP
 	}
 }
 
@@ -90,7 +89,7 @@ func (r *Route) transport() table.Transport {
 func tlsRules(of *gatewayv1.TLSRoute) []rule {
 	rules := make([]rule, 0, len(of.Spec.Rules))
 	for i, spec := range of.Spec.Rules {
-		rules = append(rules, streamRule(i, table.TransportTLS, spec.Name, spec.BackendRefs))
+		rules = append(rules, streamRule(i, model.TransportTLS, spec.Name, spec.BackendRefs))
 	}
 	return rules
 }
@@ -99,7 +98,7 @@ func tlsRules(of *gatewayv1.TLSRoute) []rule {
 func tcpRules(of *gatewayv1.TCPRoute) []rule {
 	rules := make([]rule, 0, len(of.Spec.Rules))
 	for i, spec := range of.Spec.Rules {
-		rules = append(rules, streamRule(i, table.TransportTCP, spec.Name, spec.BackendRefs))
+		rules = append(rules, streamRule(i, model.TransportTCP, spec.Name, spec.BackendRefs))
 	}
 	return rules
 }
@@ -108,13 +107,13 @@ func tcpRules(of *gatewayv1.TCPRoute) []rule {
 func udpRules(of *gatewayv1.UDPRoute) []rule {
 	rules := make([]rule, 0, len(of.Spec.Rules))
 	for i, spec := range of.Spec.Rules {
-		rules = append(rules, streamRule(i, table.TransportUDP, spec.Name, spec.BackendRefs))
+		rules = append(rules, streamRule(i, model.TransportUDP, spec.Name, spec.BackendRefs))
 	}
 	return rules
 }
 
 // streamRule makes a rule that says nothing but where connections or datagrams go.
-func streamRule(index int, transport table.Transport, name *gatewayv1.SectionName, refs []gatewayv1.BackendRef) rule {
+func streamRule(index int, transport model.Transport, name *gatewayv1.SectionName, refs []gatewayv1.BackendRef) rule {
 	r := newRule(index, name)
 	r.matches = []match{{}}
 	r.action.Transport = transport
@@ -135,12 +134,12 @@ func (b *builder) usableByStreams(route *Route, name types.NamespacedName, port 
 
 // ended is a backend of a TLSRoute as a listener reaches it that ends the TLS of clients: with the TLS that a policy asks for, if
 // there is one.
-func (b *builder) ended(in table.BackendRef) table.BackendRef {
+func (b *builder) ended(in model.BackendRef) model.BackendRef {
 	if in.Fault != nil {
 		return in
 	}
-	if f := b.secure(types.NamespacedName{Namespace: in.Namespace, Name: in.Service}, in.Port, table.TransportTCP); f != nil {
-		in.Fault = &table.Fault{Reason: f.reason, Message: f.message}
+	if f := b.secure(types.NamespacedName{Namespace: in.Namespace, Name: in.Service}, in.Port, model.TransportTCP); f != nil {
+		in.Fault = &model.Fault{Reason: f.reason, Message: f.message}
 	}
 	return in
 }

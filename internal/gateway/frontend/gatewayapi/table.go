@@ -1,13 +1,14 @@
 package gatewayapi
 
 import (
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // Table is what a table is made from, with the Services as the pods see them. Listeners that are not
 // valid have no rules. They keep their requests from other listeners, unless a valid one has the
 // same port and hostname. A listener of a ListenerSet whose place another one has keeps none.
-func (g *Graph) Table(services map[table.ServiceName]table.Service) table.Input {
+func (g *Graph) Table(services map[model.ServiceName]model.Service) table.Input {
 	in := table.Input{Services: services, Settings: g.Settings}
 	at := make([]int, len(g.Listeners)) // of the listeners, in the table
 	taken := map[table.ListenerPlace]bool{}

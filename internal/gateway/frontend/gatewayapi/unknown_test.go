@@ -9,6 +9,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -92,8 +93,8 @@ func TestAListenerThatIsNotValidLeavesItsPlaceToAValidOne(t *testing.T) {
 		{Name: "other", Port: 80, Protocol: "example.com/other"},
 		{Name: "http", Port: 80, Protocol: gatewayv1.HTTPProtocolType},
 	}
-	compiled, problems := table.Compile(gatewayapi.Build(in).Table(map[table.ServiceName]table.Service{
-		{Namespace: "shop", Name: "app"}: {Ports: map[int32]table.ServicePort{80: {Endpoints: []string{"a:1"}}}},
+	compiled, problems := table.Compile(gatewayapi.Build(in).Table(map[model.ServiceName]model.Service{
+		{Namespace: "shop", Name: "app"}: {Ports: map[int32]model.ServicePort{80: {Endpoints: []string{"a:1"}}}},
 	}))
 	if len(problems) > 0 {
 		t.Errorf("got problems %+v", problems)

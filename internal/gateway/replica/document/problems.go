@@ -3,11 +3,11 @@ package document
 import (
 	"fmt"
 
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 // TableProblems converts the problems of the table's compiler for a Document.
-func TableProblems(problems []table.Problem) []Problem {
+func TableProblems(problems []model.Problem) []Problem {
 	var list []Problem
 	for _, p := range problems {
 		field := fmt.Sprintf("spec.routes[%d]", p.Index)

@@ -1,4 +1,4 @@
-package table
+package model
 
 import (
 	"crypto/rsa"
@@ -49,7 +49,8 @@ func ParsePair(certificate, key []byte) (tls.Certificate, error) {
 			return tls.Certificate{}, longRSA("the private key is", bits)
 		}
 		if size := len(block.Bytes); size > maxKeyBytes {
-			return tls.Certificate{}, LongKeyError(fmt.Sprintf("the private key has %d bytes, and those of more than %d bytes are not used", size, maxKeyBytes))
+			return tls.Certificate{}, LongKeyError(fmt.Sprintf(
+				"the private key has %d bytes, and those of more than %d bytes are not used", size, maxKeyBytes))
 		}
 	}
 	return tls.X509KeyPair(certificate, key)

@@ -1,4 +1,4 @@
-package table_test
+package model_test
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/testing/authority"
 )
 
@@ -32,8 +32,8 @@ func inPKCS8(t *testing.T, key []byte) []byte {
 func TestLongKeysOfCertificatesAreNotUsed(t *testing.T) {
 	ca := authority.New(t, "ca")
 	curve, curveKey := ca.IssuePEM(t, x509.Certificate{})
-	longest, longestKey := ca.IssueRSA(t, table.MaxRSABits)
-	longer, longerKey := ca.IssueRSA(t, table.MaxRSABits+1)
+	longest, longestKey := ca.IssueRSA(t, model.MaxRSABits)
+	longer, longerKey := ca.IssueRSA(t, model.MaxRSABits+1)
 	long, longKey := ca.IssueRSA(t, 16384)
 	const more = ", and those of more than 8192 bits are not used"
 	for name, tc := range map[string]struct {
@@ -58,16 +58,16 @@ func TestLongKeysOfCertificatesAreNotUsed(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			made, err := table.ParsePair(tc.certificate, tc.key)
-			got, is := errors.AsType[table.LongKeyError](err)
+			made, err := model.ParsePair(tc.certificate, tc.key)
+			got, is := errors.AsType[model.LongKeyError](err)
 			if is != (tc.want != "") || (err != nil) != is || (made.Leaf == nil) != is {
 				t.Fatalf("got %v, leaf %v", err, made.Leaf != nil)
 			}
 			if diff := cmp.Diff(tc.want, string(got)); diff != "" {
 				t.Errorf("error (-want +got):\n%s", diff)
 			}
-			_, err = table.NewBackendTLS(table.BackendTLSInput{System: true, Certificate: tc.certificate, PrivateKey: tc.key})
-			if _, refused := errors.AsType[table.LongKeyError](err); refused != is {
+			_, err = model.NewBackendTLS(model.BackendTLSInput{System: true, Certificate: tc.certificate, PrivateKey: tc.key})
+			if _, refused := errors.AsType[model.LongKeyError](err); refused != is {
 				t.Errorf("shown to a backend: %v", err)
 			}
 		})
@@ -76,7 +76,7 @@ func TestLongKeysOfCertificatesAreNotUsed(t *testing.T) {
 
 func TestLongKeysOfAuthoritiesAreNotUsed(t *testing.T) {
 	ca := authority.New(t, "ca")
-	longest, _ := ca.IssueRSA(t, table.MaxRSABits)
+	longest, _ := ca.IssueRSA(t, model.MaxRSABits)
 	long, _ := ca.IssueRSA(t, 16384)
 	for name, tc := range map[string]struct {
 		bundle []byte
@@ -87,7 +87,7 @@ func TestLongKeysOfAuthoritiesAreNotUsed(t *testing.T) {
 		"behind others":     {slices.Concat(ca.PEM(), longest, long), "certificate 3 has an RSA key of 16384 bits, and those of more than 8192 bits are not used"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pool, err := table.ParseRoots(tc.bundle)
+			pool, err := model.ParseRoots(tc.bundle)
 			got := ""
 			if err != nil {
 				got = err.Error()

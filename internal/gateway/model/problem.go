@@ -1,6 +1,8 @@
-package table
+package model
 
-import "fmt"
+import (
+	"fmt"
+)
 
 // These are the reasons of problems. They are those of the API.
 const (
@@ -29,6 +31,13 @@ type Problem struct {
 	Message string
 }
 
-func invalid(format string, args ...any) *Fault {
+// Invalid is a Fault of a rule, with ReasonInvalidRoute.
+func Invalid(format string, args ...any) *Fault {
 	return &Fault{ReasonInvalidRoute, fmt.Sprintf(format, args...)}
+}
+
+// Fault says why something cannot be used. It becomes a Problem.
+type Fault struct {
+	Reason  string
+	Message string
 }

@@ -1,4 +1,4 @@
-package table
+package model
 
 import (
 	"fmt"
@@ -57,8 +57,8 @@ type Service struct {
 	UDP   map[int32]ServicePort
 }
 
-// port returns the port of a backend.
-func (s *Service) port(name BackendName) (ServicePort, bool) {
+// Port returns the port of a backend.
+func (s *Service) Port(name BackendName) (ServicePort, bool) {
 	of := s.Ports
 	if name.Transport == TransportUDP {
 		of = s.UDP
@@ -173,18 +173,4 @@ type HealthCheck struct {
 	// as healthy. Unhealthy is how many must fail before a healthy one counts as unhealthy.
 	Healthy   int
 	Unhealthy int
-}
-
-// Wrong says what is wrong with the check. It is empty for a valid one.
-func (h HealthCheck) Wrong() string {
-	if _, err := parseSpecPath(h.Path); err != nil {
-		return fmt.Sprintf("path: %q cannot be a path: %v", h.Path, err)
-	}
-	if h.Host != "" && !isHostName(h.Host) {
-		return fmt.Sprintf("host: %q is not a lower case DNS name", h.Host)
-	}
-	if h.Period <= 0 || h.Timeout <= 0 || h.Healthy < 1 || h.Unhealthy < 1 {
-		return "periodSeconds, timeoutSeconds, healthyThreshold and unhealthyThreshold must be at least 1"
-	}
-	return ""
 }
