@@ -35,3 +35,8 @@ type MirrorRef struct {
 	Numerator   uint32
 	Denominator uint32
 }
+
+// ID returns the name of the backend, as BackendName has it for HTTP.
+func (r *BackendRef) ID() string {
+	return BackendName{ServiceName: ServiceName{Namespace: r.Namespace, Name: r.Service}, Port: r.Port}.String()
+}

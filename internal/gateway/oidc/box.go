@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/crypto/chacha20poly1305"
 
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/auth"
 )
 
 // purpose is what a text was encrypted for. It cannot be used for another one.
@@ -44,8 +44,8 @@ func newBox(secrets []string, context ...string) (*box, error) {
 	}
 	b := &box{}
 	for _, secret := range secrets {
-		if len(secret) < table.MinClientSecret {
-			return nil, fmt.Errorf("the client secret is shorter than %d bytes", table.MinClientSecret)
+		if len(secret) < auth.MinClientSecret {
+			return nil, fmt.Errorf("the client secret is shorter than %d bytes", auth.MinClientSecret)
 		}
 		key, err := hkdf.Key(sha256.New, []byte(secret), nil, string(info), chacha20poly1305.KeySize)
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/auth"
 )
 
 const (
@@ -55,7 +55,7 @@ func TestOnlyTheSameSecretContextAndPurposeOpenABox(t *testing.T) {
 }
 
 func TestAShortSecretIsRefused(t *testing.T) {
-	for _, secrets := range [][]string{nil, {""}, {strings.Repeat("x", table.MinClientSecret-1)}, {secret, "short"}} {
+	for _, secrets := range [][]string{nil, {""}, {strings.Repeat("x", auth.MinClientSecret-1)}, {secret, "short"}} {
 		if _, err := newBox(secrets, "x"); err == nil {
 			t.Errorf("%q was taken", secrets)
 		}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/feature"
 )
 
 const (
@@ -21,7 +21,7 @@ const (
 	// maxCookies bounds the cookies of a request that are looked at.
 	maxCookies = 256
 
-	namePrefix = table.LoginCookies
+	namePrefix = feature.LoginCookies
 	// hostPrefix makes browsers take a cookie from this host only, over TLS, and for all of its paths. No other host of the
 	// domain can set one.
 	hostPrefix = "__Host-"

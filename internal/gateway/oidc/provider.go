@@ -13,9 +13,9 @@ import (
 
 	"golang.org/x/oauth2"
 
+	"github.com/slipway-dev/slipway/internal/gateway/feature/auth"
 	"github.com/slipway-dev/slipway/internal/gateway/jwks"
 	"github.com/slipway-dev/slipway/internal/gateway/published"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/token"
 )
 
@@ -41,7 +41,7 @@ func isAddress(address *url.URL) bool {
 
 // Fetch gets a provider by its issuer. Redirects of its document are not followed.
 func Fetch(ctx context.Context, client *http.Client, issuer string) (*Provider, time.Duration, error) {
-	address := table.ProviderAddress(issuer)
+	address := auth.ProviderAddress(issuer)
 	direct := *client
 	direct.CheckRedirect = noRedirect
 	text, fresh, err := published.Get(ctx, &direct, published.Wanted{

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	affinitysetting "github.com/slipway-dev/slipway/internal/gateway/feature/affinity"
 	"github.com/slipway-dev/slipway/internal/gateway/rendezvous"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
@@ -15,7 +16,7 @@ import (
 
 // affinity is what the affinity of a route needs besides the table.
 type affinity struct {
-	*table.Affinity
+	*affinitysetting.Policy
 
 	name     string        // of the cookie or the header
 	backends []backendName // of Route.Backends
@@ -40,8 +41,8 @@ func newAffinities(key []byte, routes []*table.Route) affinities {
 		if all.routes == nil {
 			all.routes, all.pinned = make([]*affinity, len(routes)), map[backendName]bool{}
 		}
-		of := &affinity{Affinity: route.Affinity, name: route.Affinity.Name, pinned: all.pinned}
-		if of.name == "" && route.Affinity.By == table.AffinityByCookie {
+		of := &affinity{Policy: route.Affinity, name: route.Affinity.Name, pinned: all.pinned}
+		if of.name == "" && route.Affinity.By == affinitysetting.ByCookie {
 			of.name = "slipway-" + hex.EncodeToString(keyedName(key, "cookie", route.Affinity.Scope)[:4])
 		}
 		for i := range route.Backends {
@@ -124,7 +125,7 @@ func (a *affinity) choose(e *exchange) (backend *table.WeightedBackend, endpoint
 
 // clientHash returns a hash of what the route knows a client by. It is not known if the client does not say it.
 func (a *affinity) clientHash(e *exchange) (hash uint64, known bool) {
-	if a.By == table.AffinityByAddress {
+	if a.By == affinitysetting.ByAddress {
 		if !e.client.shareOf.IsValid() { // a trusted proxy does not say who the client is
 			return 0, false
 		}

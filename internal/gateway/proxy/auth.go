@@ -7,12 +7,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+	authsetting "github.com/slipway-dev/slipway/internal/gateway/feature/auth"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
 // auth lets in the clients of a route that prove who they are.
-type auth struct{ *table.Auth }
+type auth struct{ *authsetting.Policy }
 
 // admit identifies the client. If it cannot, it answers the request and returns
 // false.
@@ -41,7 +41,7 @@ func (e *exchange) prove(identity, field string) bool {
 }
 
 // checkAPIKey looks for a key in the header, then in the query. The backend gets neither.
-func (e *exchange) checkAPIKey(auth *table.APIKey) bool {
+func (e *exchange) checkAPIKey(auth *authsetting.APIKey) bool {
 	key := ""
 	if auth.Header != "" {
 		key = e.r.Header.Get(auth.Header)
@@ -83,7 +83,7 @@ func cutParam(query, name string) (value, rest string) {
 
 // checkPassword checks the user's password. If the check cannot run now, the answer says
 // when to try again, which tells nothing about the password.
-func (e *exchange) checkPassword(auth *table.Basic) bool {
+func (e *exchange) checkPassword(auth *authsetting.Basic) bool {
 	user, password, ok := e.r.BasicAuth()
 	verdict := passwordWrong
 	if ok {

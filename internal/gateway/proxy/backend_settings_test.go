@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	testingclock "k8s.io/utils/clock/testing"
 
+	"github.com/slipway-dev/slipway/internal/gateway/feature/list"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
@@ -19,7 +20,7 @@ func compileGroups(t *testing.T, address string, groups map[string]*model.Backen
 	t.Helper()
 	var rules []table.Rule
 	for path, settings := range groups {
-		rules = append(rules, table.Rule{Name: path, Path: path, BackendSettings: settings, Backends: []model.BackendRef{backendTo("app")}})
+		rules = append(rules, table.Rule{Name: path, Path: path, Settings: list.Settings{BackendSettings: settings}, Backends: []model.BackendRef{backendTo("app")}})
 	}
 	return compileRules(t, table.Input{Rules: rules}, map[string]string{"app": address})
 }

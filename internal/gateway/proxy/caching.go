@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/slipway-dev/slipway/internal/gateway/cache"
+	cachesetting "github.com/slipway-dev/slipway/internal/gateway/feature/cache"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
@@ -16,7 +17,7 @@ import (
 
 // cached answers requests of a route from the cache, and keeps what backends answer.
 type cached struct {
-	*table.Cache
+	*cachesetting.Policy
 
 	fields func(e *exchange) []upstream.Field // of the request, as far as they say what the response is
 }
@@ -44,7 +45,7 @@ func (k cached) lookUp(e *exchange) (response *upstream.Response, done bool) {
 		Proven: e.facts.proven || e.isProven(),
 		Client: e.client.shareOf,
 	}
-	c.lookup = e.handler.cache.Look((*cache.Policy)(k.Cache), &c.request)
+	c.lookup = e.handler.cache.Look((*cache.Policy)(k.Policy), &c.request)
 	e.facts.cacheResult = c.lookup.Result.String()
 	e.handler.metrics.cache.answered(e.route, c.lookup.Result)
 	switch c.lookup.Result {

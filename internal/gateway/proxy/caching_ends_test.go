@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	cachesetting "github.com/slipway-dev/slipway/internal/gateway/feature/cache"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/testing/authority"
 )
 
@@ -60,7 +60,7 @@ func TestABodyThatEndsWithoutCloseNotifyIsNotKept(t *testing.T) {
 	})
 	compiled := withTLS(t, endpoint, backendTLS(t, model.BackendTLSInput{Roots: ca.PEM(), ServerName: "app.internal"}))
 	for _, route := range compiled.Routes {
-		route.Mirrors, route.Cache = nil, &table.Cache{MaxBytes: 100, MaxAge: time.Hour}
+		route.Mirrors, route.Cache = nil, &cachesetting.Policy{MaxBytes: 100, MaxAge: time.Hour}
 	}
 	g := startTable(t, Options{}, compiled)
 	for range 2 {

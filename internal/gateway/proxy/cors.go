@@ -5,12 +5,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+	corssetting "github.com/slipway-dev/slipway/internal/gateway/feature/cors"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
 // cors lets pages of other origins use a route.
-type cors struct{ *table.CORS }
+type cors struct{ *corssetting.Policy }
 
 // admit adds the CORS response fields for a page of another origin. It returns false
 // if the request was a preflight request, which it has answered.

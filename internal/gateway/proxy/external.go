@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	authsetting "github.com/slipway-dev/slipway/internal/gateway/feature/auth"
 	"github.com/slipway-dev/slipway/internal/gateway/panics"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
@@ -35,7 +35,7 @@ func (r externalResult) String() string {
 }
 
 // askExternal asks a Service whether the request may come in. If it may not, it answers the request and returns false.
-func (e *exchange) askExternal(auth *table.External) bool {
+func (e *exchange) askExternal(auth *authsetting.External) bool {
 	if !e.path.ReadsOneWay() || e.path.Forward == wholeServer {
 		return e.refuse(http.StatusBadRequest, "path")
 	}
@@ -61,7 +61,7 @@ func (e *exchange) keptFor() keptFor {
 }
 
 // askHTTP asks with an HTTP request.
-func (e *exchange) askHTTP(auth *table.External) externalResult {
+func (e *exchange) askHTTP(auth *authsetting.External) externalResult {
 	request := e.question(auth)
 	response, err := e.state.services[auth.Backend.Index].Do(e.r.Context(), request)
 	if err != nil {
@@ -82,7 +82,7 @@ func (e *exchange) askHTTP(auth *table.External) externalResult {
 }
 
 // question is what the Service is asked.
-func (e *exchange) question(auth *table.External) *upstream.Request {
+func (e *exchange) question(auth *authsetting.External) *upstream.Request {
 	request := e.toService(auth)
 	request.Method, request.Target, request.Protocol = http.MethodGet, auth.Path, protocolOf(auth.Backend)
 	if auth.MaxBody > 0 {
@@ -100,7 +100,7 @@ func (e *exchange) question(auth *table.External) *upstream.Request {
 }
 
 // toService is a request to the Service, as far as all of them are alike.
-func (e *exchange) toService(auth *table.External) *upstream.Request {
+func (e *exchange) toService(auth *authsetting.External) *upstream.Request {
 	request := &upstream.Request{
 		Client: e.client.shareOf, Host: auth.Backend.Service,
 		Deadline: e.handler.options.Clock.Now().Add(auth.Timeout), Retry: upstream.Retry{Attempts: 1, On: upstream.OnConnectFailure},
@@ -112,7 +112,7 @@ func (e *exchange) toService(auth *table.External) *upstream.Request {
 }
 
 // shown are the client's fields that the Service is shown: those that are asked for, and never what the backend does not get.
-func (e *exchange) shown(auth *table.External) []upstream.Field {
+func (e *exchange) shown(auth *authsetting.External) []upstream.Field {
 	var fields []upstream.Field
 	for _, name := range auth.RequestHeaders {
 		if slices.Contains(e.nominated, name) {
@@ -143,7 +143,7 @@ var errNoVerdict = errors.New("the answer says neither yes nor no")
 // withoutAnswer decides about a request when the Service has given no answer to a question that counts. err is nil if it says that
 // it has failed. A client is not let in by what clients can bring about: too many requests at a time, one that takes too long, or
 // one whose answer becomes too large. Nor by a defect of the gateway.
-func (e *exchange) withoutAnswer(auth *table.External, question *upstream.Request, err error) externalResult {
+func (e *exchange) withoutAnswer(auth *authsetting.External, question *upstream.Request, err error) externalResult {
 	if e.r.Context().Err() != nil {
 		e.abandon()
 		return externalCanceled
@@ -201,7 +201,7 @@ func (e *exchange) refuseWith(status int, fields []upstream.Field, body []byte) 
 }
 
 // vouch keeps what the Service says of the client.
-func (e *exchange) vouch(auth *table.External, fields []upstream.Field) externalResult {
+func (e *exchange) vouch(auth *authsetting.External, fields []upstream.Field) externalResult {
 	for _, field := range fields {
 		name := http.CanonicalHeaderKey(field.Name)
 		if name == auth.IdentityHeader && e.facts.identity == "" {

@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/internal/gateway/authz"
+	authsetting "github.com/slipway-dev/slipway/internal/gateway/feature/auth"
 	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
 // askGRPC asks as envoy.service.auth.v3 says.
-func (e *exchange) askGRPC(auth *table.External) externalResult {
+func (e *exchange) askGRPC(auth *authsetting.External) externalResult {
 	request := e.toService(auth)
 	message, err := e.asMessage(auth)
 	if err != nil {
@@ -53,7 +53,7 @@ func (e *exchange) askGRPC(auth *table.External) externalResult {
 }
 
 // asMessage is the question about the request. It has the fields that an HTTP question has.
-func (e *exchange) asMessage(auth *table.External) ([]byte, error) {
+func (e *exchange) asMessage(auth *authsetting.External) ([]byte, error) {
 	question := authz.Question{
 		Method: e.r.Method, Path: e.uri(), Host: e.r.Host, Scheme: e.scheme(), Protocol: e.r.Proto, Client: e.client.text, Time: e.start, Body: e.body.judged.bytes,
 		Fields: append(e.shown(auth),

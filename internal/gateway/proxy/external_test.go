@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/ratelimit"
 	apiroutes "github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
@@ -216,7 +217,7 @@ func TestAServiceSaysWhoIsCounted(t *testing.T) {
 		}
 	})
 	compiled := a.handler.current.Load().Table
-	compiled.Routes[0].RateLimit = &table.RateLimit{Requests: 1, Period: time.Hour, Burst: 1, Per: table.PerKey}
+	compiled.Routes[0].RateLimit = &ratelimit.Limit{Requests: 1, Period: time.Hour, Burst: 1, Per: ratelimit.PerKey}
 	a.handler.Set(Config{Table: compiled})
 	for _, step := range []struct {
 		key    string

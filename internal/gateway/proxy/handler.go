@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/cache"
 	"github.com/slipway-dev/slipway/internal/gateway/compress"
 	"github.com/slipway-dev/slipway/internal/gateway/connlimit"
+	authsetting "github.com/slipway-dev/slipway/internal/gateway/feature/auth"
 	"github.com/slipway-dev/slipway/internal/gateway/jwks"
 	"github.com/slipway-dev/slipway/internal/gateway/oidc"
 	"github.com/slipway-dev/slipway/internal/gateway/panics"
@@ -147,7 +148,7 @@ type state struct {
 	cached     []cache.Backend         // names the backends for the cache, by Backend.Index
 	services   []*upstream.Service     // by Backend.Index
 	keys       map[string]*jwks.Source // by address
-	logins     map[*table.OIDC]*login
+	logins     map[*authsetting.OIDC]*login
 	metrics    []*routeMetrics // by Route.Place
 	affinities affinities
 	steps      []*steps // by Route.Place
@@ -271,7 +272,7 @@ func (h *Handler) MissingKeys() map[string]bool {
 		}
 		for auth, login := range current.logins {
 			if login.source.Missing() {
-				missing[table.ProviderAddress(auth.Issuer)] = true
+				missing[authsetting.ProviderAddress(auth.Issuer)] = true
 			}
 		}
 	}

@@ -13,8 +13,8 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/slipway-dev/slipway/internal/gateway/feature/ratelimit"
 	"github.com/slipway-dev/slipway/internal/gateway/quota"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // SharedLimiter counts requests for all replicas together.
@@ -34,7 +34,7 @@ const (
 // is for one request: its name of a client may be a part of a whole head.
 type limitKey struct {
 	route  string
-	limit  table.RateLimit // listeners may have limits of their own for a route
+	limit  ratelimit.Limit // listeners may have limits of their own for a route
 	who    string          // the authenticated name of the client, or
 	client netip.Addr      // its address, as clients.Of defines it
 }
@@ -69,21 +69,21 @@ func newLimiter(clock clock.PassiveClock) *limiter {
 // rateLimit bounds how often clients use a route. Limits per authenticated client count after authentication.
 // All others count before it, so that they also limit guessing.
 type rateLimit struct {
-	*table.RateLimit
+	*ratelimit.Limit
 
 	route string
 }
 
 // admit counts the request.
 func (l rateLimit) admit(e *exchange) bool {
-	key := limitKey{route: l.route, limit: *l.RateLimit}
+	key := limitKey{route: l.route, limit: *l.Limit}
 	switch l.Per {
-	case table.PerKey:
+	case ratelimit.PerKey:
 		key.who = e.facts.identity
-	case table.PerClientAddress:
+	case ratelimit.PerClientAddress:
 		key.client = e.client.address
 	}
-	wait := e.handler.countRequest(e.r.Context(), key, l.RateLimit)
+	wait := e.handler.countRequest(e.r.Context(), key, l.Limit)
 	if wait == 0 {
 		return true
 	}
@@ -93,7 +93,7 @@ func (l rateLimit) admit(e *exchange) bool {
 }
 
 // countRequest counts a request, here or with the other replicas. Without a SharedLimiter there are none.
-func (h *Handler) countRequest(ctx context.Context, key limitKey, limit *table.RateLimit) time.Duration {
+func (h *Handler) countRequest(ctx context.Context, key limitKey, limit *ratelimit.Limit) time.Duration {
 	if !limit.Shared || h.options.Shared == nil {
 		return h.limiter.take(key, limit)
 	}
@@ -121,7 +121,7 @@ func (l *limiter) hash(key *limitKey) limitHash {
 
 // take counts a request. It returns 0 if the request is allowed. Otherwise it returns how
 // long to wait until one would be.
-func (l *limiter) take(key limitKey, limit *table.RateLimit) time.Duration {
+func (l *limiter) take(key limitKey, limit *ratelimit.Limit) time.Duration {
 	exact := quota.NewLimit(limit.Requests, limit.Period, limit.Burst)
 	hash, now := l.hash(&key), l.clock.Now().UnixNano()
 	shard := &l.shards[hash[0]%limitShards]

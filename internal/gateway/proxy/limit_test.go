@@ -11,14 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	testingclock "k8s.io/utils/clock/testing"
 
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/ratelimit"
 )
 
 // The name of a client is a part of the head that it came with. Who keeps the name keeps the head.
 func TestALimiterKeepsNoNamesOfClients(t *testing.T) {
 	const clients, most = 10_000, 10 << 20
 	l := newLimiter(testingclock.NewFakeClock(time.Now()))
-	limit := &table.RateLimit{Requests: 1, Period: 24 * time.Hour, Burst: 1, Per: table.PerKey}
+	limit := &ratelimit.Limit{Requests: 1, Period: 24 * time.Hour, Burst: 1, Per: ratelimit.PerKey}
 	inUse := func() int64 {
 		runtime.GC()
 		var stats runtime.MemStats
@@ -42,7 +42,7 @@ func TestALimiterKeepsNoNamesOfClients(t *testing.T) {
 }
 
 func TestALimiterCountsTogetherWhatBelongsTogether(t *testing.T) {
-	limit := table.RateLimit{Requests: 1, Period: time.Hour, Burst: 1, Per: table.PerKey}
+	limit := ratelimit.Limit{Requests: 1, Period: time.Hour, Burst: 1, Per: ratelimit.PerKey}
 	key := limitKey{route: "r", limit: limit, who: "alice", client: netip.MustParseAddr("10.0.0.1")}
 	got, want := map[string]bool{}, map[string]bool{}
 	for name, test := range map[string]struct {
@@ -60,7 +60,7 @@ func TestALimiterCountsTogetherWhatBelongsTogether(t *testing.T) {
 		"another rate":         {func(k *limitKey) { k.limit.Requests = 2 }, false},
 		"the rate, by the day": {func(k *limitKey) { k.limit.Requests, k.limit.Period = 24, 24*time.Hour }, false},
 		"another burst":        {func(k *limitKey) { k.limit.Burst = 2 }, false},
-		"of what else it is":   {func(k *limitKey) { k.limit.Per = table.PerRoute }, false},
+		"of what else it is":   {func(k *limitKey) { k.limit.Per = ratelimit.PerRoute }, false},
 	} {
 		l := newLimiter(testingclock.NewFakeClock(time.Now()))
 		other := key

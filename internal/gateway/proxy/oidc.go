@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	authsetting "github.com/slipway-dev/slipway/internal/gateway/feature/auth"
 	"github.com/slipway-dev/slipway/internal/gateway/oidc"
 	"github.com/slipway-dev/slipway/internal/gateway/published"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
@@ -24,8 +25,8 @@ func newProviders(options *Options, fetched func(error)) *published.Registry[oid
 }
 
 // loginsOf returns the log-ins that the routes need. A route without one lets nobody in.
-func (h *Handler) loginsOf(routes []*table.Route) map[*table.OIDC]*login {
-	logins := map[*table.OIDC]*login{}
+func (h *Handler) loginsOf(routes []*table.Route) map[*authsetting.OIDC]*login {
+	logins := map[*authsetting.OIDC]*login{}
 	for _, route := range routes {
 		if route.Auth == nil || route.Auth.OIDC == nil || logins[route.Auth.OIDC] != nil {
 			continue
@@ -33,8 +34,8 @@ func (h *Handler) loginsOf(routes []*table.Route) map[*table.OIDC]*login {
 		auth := route.Auth.OIDC
 		config := oidc.Config{
 			Gateway: h.options.Identity, Scope: auth.Scope, Issuer: auth.Issuer, ClientID: auth.ClientID, Scopes: auth.Scopes,
-			RedirectPath: auth.RedirectPath, AfterLogout: auth.AfterLogout, Length: auth.Length, KeepAccessToken: auth.Forward == table.ForwardAccessToken,
-			KeepIDToken: auth.Forward == table.ForwardIDToken,
+			RedirectPath: auth.RedirectPath, AfterLogout: auth.AfterLogout, Length: auth.Length, KeepAccessToken: auth.Forward == authsetting.ForwardAccessToken,
+			KeepIDToken: auth.Forward == authsetting.ForwardIDToken,
 		}
 		if config.Scope == "" { // it shares sessions with none
 			config.Scope = "route " + route.Name
@@ -50,7 +51,7 @@ func (h *Handler) loginsOf(routes []*table.Route) map[*table.OIDC]*login {
 }
 
 // keepProviders drops the providers that no log-in needs, and what went on with them.
-func (h *Handler) keepProviders(logins map[*table.OIDC]*login) {
+func (h *Handler) keepProviders(logins map[*authsetting.OIDC]*login) {
 	used, clients := map[string]bool{}, []*oidc.Client(nil)
 	for auth, login := range logins {
 		used[auth.Issuer] = true
@@ -62,7 +63,7 @@ func (h *Handler) keepProviders(logins map[*table.OIDC]*login) {
 
 // checkSession lets a browser in that has logged in. Others it sends to the provider, or refuses them. It also answers the
 // requests with which a log-in ends, or a session.
-func (e *exchange) checkSession(auth *table.OIDC) bool {
+func (e *exchange) checkSession(auth *authsetting.OIDC) bool {
 	l := e.state.logins[auth]
 	if l == nil {
 		return e.refuse(http.StatusServiceUnavailable, "oidc_unavailable")
@@ -102,11 +103,11 @@ func (e *exchange) checkSession(auth *table.OIDC) bool {
 	e.facts.identity = claims.Subject()
 	e.addClaims(claims, auth.ClaimHeaders)
 	switch auth.Forward {
-	case table.ForwardAccessToken:
+	case authsetting.ForwardAccessToken:
 		bearer = fresh.AccessToken
-	case table.ForwardIDToken:
+	case authsetting.ForwardIDToken:
 		bearer = fresh.IDToken
-	case table.ForwardNone:
+	case authsetting.ForwardNone:
 	}
 	if bearer != "" {
 		e.facts.add = append(e.facts.add, upstream.Field{Name: "Authorization", Value: "Bearer " + bearer})

@@ -3,6 +3,7 @@ package proxy
 import (
 	"net/http"
 
+	"github.com/slipway-dev/slipway/internal/gateway/feature/ratelimit"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
@@ -40,13 +41,13 @@ func (h *Handler) stepsOf(s *state, r *table.Route) steps {
 		bound.admit, bound.filter = append(bound.admit, shared.admit), append(bound.filter, shared.filter)
 	}
 	limit := rateLimit{r.RateLimit, r.Name}
-	if r.RateLimit != nil && r.RateLimit.Per != table.PerKey { // before auth: it bounds guessing
+	if r.RateLimit != nil && r.RateLimit.Per != ratelimit.PerKey { // before auth: it bounds guessing
 		bound.admit = append(bound.admit, limit.admit)
 	}
 	if r.Auth != nil {
 		bound.admit = append(bound.admit, auth{r.Auth}.admit)
 	}
-	if r.RateLimit != nil && r.RateLimit.Per == table.PerKey { // after auth: it counts who was proven
+	if r.RateLimit != nil && r.RateLimit.Per == ratelimit.PerKey { // after auth: it counts who was proven
 		bound.admit = append(bound.admit, limit.admit)
 	}
 	if r.MaxBodyBytes > 0 && r.Redirect == nil && r.Direct == nil { // only where a backend gets the body

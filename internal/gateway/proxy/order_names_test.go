@@ -13,6 +13,13 @@ import (
 	"testing"
 
 	"github.com/slipway-dev/slipway/internal/gateway/compress"
+	addresssetting "github.com/slipway-dev/slipway/internal/gateway/feature/address"
+	affinitysetting "github.com/slipway-dev/slipway/internal/gateway/feature/affinity"
+	authsetting "github.com/slipway-dev/slipway/internal/gateway/feature/auth"
+	cachesetting "github.com/slipway-dev/slipway/internal/gateway/feature/cache"
+	corssetting "github.com/slipway-dev/slipway/internal/gateway/feature/cors"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/list"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/ratelimit"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
@@ -39,8 +46,7 @@ func boundTo(route *table.Route) map[string]string {
 // askingForAll returns a route that asks for every feature.
 func askingForAll() *table.Route {
 	return &table.Route{
-		ClientAddresses: &table.Addresses{}, CORS: &table.CORS{}, Auth: &table.Auth{}, RateLimit: &table.RateLimit{Per: table.PerKey}, MaxBodyBytes: 1,
-		Affinity: &table.Affinity{}, Cache: &table.Cache{}, Mirrors: make([]table.Mirror, 1), Compression: &compress.Policy{},
+		Compiled: list.Compiled{ClientAddresses: &addresssetting.Addresses{}, CORS: &corssetting.Policy{}, Auth: &authsetting.Policy{}, RateLimit: &ratelimit.Limit{Per: ratelimit.PerKey}, MaxBodyBytes: 1, Affinity: &affinitysetting.Policy{}, Cache: &cachesetting.Policy{}, Compression: &compress.Policy{}}, Mirrors: make([]table.Mirror, 1),
 	}
 }
 
@@ -64,7 +70,7 @@ func TestFeaturesAreBoundInOrder(t *testing.T) {
 		delete(bound, list)
 	}
 	want(t, "other lists", len(bound), 0)
-	everything.RateLimit.Per = table.PerClientAddress
+	everything.RateLimit.Per = ratelimit.PerClientAddress
 	want(t, "a limit for addresses", boundTo(everything)["admit"], "address.admit cors.admit rateLimit.admit auth.admit bodyBound.admit")
 	everything.Redirect = &table.CompiledRedirect{}
 	want(t, "a redirect", boundTo(everything)["admit"], "address.admit cors.admit rateLimit.admit auth.admit")
@@ -95,7 +101,7 @@ func TestEachStepCounts(t *testing.T) {
 
 // What a feature can do in a step is bound, and what a route can ask for is looked at. What belongs to no feature is listed.
 func TestEveryFeatureIsInTheOrder(t *testing.T) {
-	core := strings.Fields("Name Index Place Transport Unavailable Backends Redirect Direct StrictShares Rewrite RequestHeaders ResponseHeaders Timeouts Retries")
+	core := strings.Fields("Name Index Place Transport Unavailable Backends Redirect Direct StrictShares Rewrite RequestHeaders ResponseHeaders Timeouts Retries BackendSettings")
 	paths, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +148,7 @@ func TestEveryFeatureIsInTheOrder(t *testing.T) {
 		}
 	}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[table.Route]()) {
-		if field.IsExported() && named[field.Name] == slices.Contains(core, field.Name) && field.Name != "Redirect" && field.Name != "Direct" && field.Name != "Name" && field.Name != "Place" {
+		if field.IsExported() && !field.Anonymous && named[field.Name] == slices.Contains(core, field.Name) && field.Name != "Redirect" && field.Name != "Direct" && field.Name != "Name" && field.Name != "Place" {
 			t.Errorf("order.go does not look at %s of a route, or it belongs to no feature", field.Name)
 		}
 	}

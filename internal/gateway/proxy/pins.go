@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	affinitysetting "github.com/slipway-dev/slipway/internal/gateway/feature/affinity"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
@@ -147,7 +148,7 @@ func (a *affinity) pinTexts(header http.Header) iter.Seq[string] {
 			left--
 			return yield(text) && left > 0
 		}
-		if a.By == table.AffinityByToken {
+		if a.By == affinitysetting.ByToken {
 			for _, value := range header[a.name] {
 				if !more(value) {
 					return
@@ -187,7 +188,7 @@ func (a *affinity) keep(e *exchange, response *upstream.Response) *upstream.Resp
 // failed has the client forget its endpoint, if it cannot be reached.
 func (a *affinity) failed(e *exchange, err error) {
 	failure, ok := errors.AsType[*upstream.Error](err)
-	if known := slotOf[knownPins](e); ok && failure.Unreachable() && a.By == table.AffinityByCookie && known.pin != (pin{}) {
+	if known := slotOf[knownPins](e); ok && failure.Unreachable() && a.By == affinitysetting.ByCookie && known.pin != (pin{}) {
 		known.all, known.tells = known.all.without(known.pin), true
 	}
 }
@@ -199,7 +200,7 @@ func (a *affinity) tell(e *exchange, header http.Header) {
 	switch {
 	case !known.tells:
 		return
-	case a.By == table.AffinityByToken:
+	case a.By == affinitysetting.ByToken:
 		header[a.name] = []string{known.all.String()}
 		header["Cache-Control"] = append(header["Cache-Control"], `private="`+a.name+`"`)
 		return
@@ -223,7 +224,7 @@ func (a *affinity) tell(e *exchange, header http.Header) {
 // what they let caches keep, and clients without a pin get any of them. A cookie that only looks like pins stays: backends may read it.
 func (a *affinity) withoutPins(e *exchange) []upstream.Field {
 	known := slotOf[knownPins](e)
-	if len(known.all) == 0 || a.By != table.AffinityByCookie {
+	if len(known.all) == 0 || a.By != affinitysetting.ByCookie {
 		return e.request.Fields
 	}
 	told := a.name + "=" + known.all.String()

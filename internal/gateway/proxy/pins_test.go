@@ -16,6 +16,8 @@ import (
 
 	testingclock "k8s.io/utils/clock/testing"
 
+	affinitysetting "github.com/slipway-dev/slipway/internal/gateway/feature/affinity"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/list"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
@@ -67,7 +69,7 @@ func TestRoutesWithTheSameCookieKeepEachOthersEndpoints(t *testing.T) {
 func TestRoutesWithTheSameSessionHeaderKeepEachOthersEndpoints(t *testing.T) {
 	at := named(t, "a1", "a2", "a3", "b1", "b2", "b3")
 	rule := func(path, service string) table.Rule {
-		return table.Rule{Name: path, Path: path, Affinity: &table.Affinity{By: table.AffinityByToken, Name: "Slipway-Session"}, Backends: []model.BackendRef{backendTo(service)}}
+		return table.Rule{Name: path, Path: path, Settings: list.Settings{Affinity: &affinitysetting.Policy{By: affinitysetting.ByToken, Name: "Slipway-Session"}}, Backends: []model.BackendRef{backendTo(service)}}
 	}
 	of := func(names ...string) model.Service {
 		var endpoints []string

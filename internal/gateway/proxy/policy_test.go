@@ -16,7 +16,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 	testingclock "k8s.io/utils/clock/testing"
 
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/ratelimit"
 	"github.com/slipway-dev/slipway/internal/testing/lockedbuffer"
 )
 
@@ -147,7 +147,7 @@ func TestRateLimit(t *testing.T) {
 func TestLimiterIsBoundedAndExact(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Now())
 	l := newLimiter(clock)
-	limit := &table.RateLimit{Requests: 10, Period: time.Second, Burst: 5}
+	limit := &ratelimit.Limit{Requests: 10, Period: time.Second, Burst: 5}
 	allowed := 0
 	for range 1000 {
 		if l.take(limitKey{route: "r"}, limit) == 0 {

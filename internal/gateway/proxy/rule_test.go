@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	corssetting "github.com/slipway-dev/slipway/internal/gateway/feature/cors"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/list"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
@@ -291,10 +293,10 @@ func TestABackendHasChangesOfItsOwn(t *testing.T) {
 
 func TestWildcardsOfCORSAnswerWhatIsAskedFor(t *testing.T) {
 	rule := func(path string, credentials bool) table.Rule {
-		return table.Rule{Name: path, Path: path, Direct: &model.DirectResponse{StatusCode: 200}, CORS: &table.CORSRule{
+		return table.Rule{Name: path, Path: path, Direct: &model.DirectResponse{StatusCode: 200}, Settings: list.Settings{CORS: &corssetting.Rule{
 			AllowOrigins: []string{"*"}, AllowMethods: []string{"*"}, AllowHeaders: []string{"*"}, ExposeHeaders: []string{"*", "X-Out"},
 			AllowCredentials: credentials, Wildcards: true,
-		}}
+		}}}
 	}
 	g := startTable(t, Options{}, compileRules(t, table.Input{Rules: []table.Rule{rule("/with", true), rule("/without", false)}}, nil))
 	ask := func(method, path string, fields ...string) string {

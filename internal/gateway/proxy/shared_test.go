@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/slipway-dev/slipway/internal/gateway/feature/ratelimit"
 	"github.com/slipway-dev/slipway/internal/gateway/quota/peers"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
@@ -202,7 +203,7 @@ func TestAReplicaAloneAllowsItsPart(t *testing.T) {
 // The largest burst for the longest period is not so large that nobody has any.
 func TestTheLargestLimitOfTheAPIAllowsRequests(t *testing.T) {
 	l := newLimiter(clock.RealClock{})
-	limit := &table.RateLimit{Requests: 1, Period: 24 * time.Hour, Burst: 1_000_000}
+	limit := &ratelimit.Limit{Requests: 1, Period: 24 * time.Hour, Burst: 1_000_000}
 	if wait := l.take(limitKey{route: "r"}, limit); wait != 0 {
 		t.Errorf("the first request is refused for %v", wait)
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	testingclock "k8s.io/utils/clock/testing"
 
+	addresssetting "github.com/slipway-dev/slipway/internal/gateway/feature/address"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/list"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
@@ -199,14 +201,14 @@ func TestAPortThatIsReachedInSeveralWaysIsToldOnce(t *testing.T) {
 
 func TestConnectionsAndDatagramsAreLetInByAddress(t *testing.T) {
 	for name, tc := range map[string]struct {
-		rule *table.AddressRule
+		rule *addresssetting.Rule
 		in   bool
 	}{
 		"nothing is asked":  {nil, true},
-		"they are allowed":  {&table.AddressRule{Allow: []string{"127.0.0.0/8"}}, true},
-		"others are":        {&table.AddressRule{Allow: []string{"192.0.2.0/24"}}, false},
-		"they are denied":   {&table.AddressRule{Deny: []string{"127.0.0.1"}}, false},
-		"others are denied": {&table.AddressRule{Deny: []string{"192.0.2.0/24"}}, true},
+		"they are allowed":  {&addresssetting.Rule{Allow: []string{"127.0.0.0/8"}}, true},
+		"others are":        {&addresssetting.Rule{Allow: []string{"192.0.2.0/24"}}, false},
+		"they are denied":   {&addresssetting.Rule{Deny: []string{"127.0.0.1"}}, false},
+		"others are denied": {&addresssetting.Rule{Deny: []string{"192.0.2.0/24"}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			services := map[string][]string{"a": {says(t, "a")}, "later": nil}
@@ -234,11 +236,11 @@ func TestConnectionsAndDatagramsAreLetInByAddress(t *testing.T) {
 }
 
 // admit has the routes of a port let clients in by their address.
-func admit(t *testing.T, g *gateway, place Place, transport model.Transport, services map[string][]string, rule *table.AddressRule) {
+func admit(t *testing.T, g *gateway, place Place, transport model.Transport, services map[string][]string, rule *addresssetting.Rule) {
 	t.Helper()
 	number := int32(netip.MustParseAddrPort(place.Address).Port())
 	g.handler.Set(Config{Table: streamTable(t, []table.Listener{{Port: number, Transport: transport}},
-		[]table.Rule{{Name: "only", Transport: transport, StrictShares: true, Backends: to("a"), ClientAddresses: rule}}, services)})
+		[]table.Rule{{Name: "only", Transport: transport, StrictShares: true, Backends: to("a"), Settings: list.Settings{ClientAddresses: rule}}}, services)})
 }
 
 // A client that never closes, and says nothing, must not hold the place of a backend that has closed.

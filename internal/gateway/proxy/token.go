@@ -6,15 +6,15 @@ import (
 	"strconv"
 	"strings"
 
+	authsetting "github.com/slipway-dev/slipway/internal/gateway/feature/auth"
 	"github.com/slipway-dev/slipway/internal/gateway/jwks"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/token"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
 // checkToken checks the client's token. If the issuer's keys could never be fetched, the
 // token cannot be checked, and the answer is 503.
-func (e *exchange) checkToken(auth *table.JWT) bool {
+func (e *exchange) checkToken(auth *authsetting.JWT) bool {
 	text, ok := bearer(e.r.Header["Authorization"])
 	if !ok {
 		return e.askForToken("")
@@ -68,7 +68,7 @@ func bearer(fields []string) (string, bool) {
 }
 
 // addClaims adds claims for the backend.
-func (e *exchange) addClaims(claims token.Claims, headers []table.ClaimHeader) {
+func (e *exchange) addClaims(claims token.Claims, headers []authsetting.ClaimHeader) {
 	for _, header := range headers {
 		if text, found := claims.Text(header.Claim); found {
 			e.facts.add = append(e.facts.add, upstream.Field{Name: header.Header, Value: text})

@@ -5,41 +5,43 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/slipway-dev/slipway/internal/gateway/feature/address"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/list"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // admits compiles a rule with these addresses.
-func admits(t *testing.T, rule table.AddressRule) (*table.Addresses, []model.Problem) {
+func admits(t *testing.T, rule address.Rule) (*address.Addresses, []model.Problem) {
 	t.Helper()
-	compiled, problems := oneListener(table.Input{Rules: []table.Rule{{Direct: answer, ClientAddresses: &rule}}})
+	compiled, problems := oneListener(table.Input{Rules: []table.Rule{{Direct: answer, Settings: list.Settings{ClientAddresses: &rule}}}})
 	return compiled.Routes[0].ClientAddresses, problems
 }
 
 func TestWhichClientsAreLetIn(t *testing.T) {
 	office := []string{"192.0.2.0/24", "2001:db8::/32", "198.51.100.7"}
 	for name, tc := range map[string]struct {
-		rule    table.AddressRule
+		rule    address.Rule
 		in, out []string
 	}{
 		"those that are allowed": {
-			table.AddressRule{Allow: office},
+			address.Rule{Allow: office},
 			[]string{"192.0.2.0", "192.0.2.255", "::ffff:192.0.2.1", "2001:db8::1", "2001:db8::1%eth0", "198.51.100.7"},
 			[]string{"192.0.3.0", "::ffff:192.0.3.0", "2001:db9::1", "198.51.100.8", "::192.0.2.1"},
 		},
 		"all but those that are denied": {
-			table.AddressRule{Deny: office},
+			address.Rule{Deny: office},
 			[]string{"192.0.3.0", "2001:db9::1"},
 			[]string{"192.0.2.1", "::ffff:192.0.2.1", "2001:db8::1", "2001:db8::1%eth0", "198.51.100.7"},
 		},
 		"denied counts more": {
-			table.AddressRule{Allow: []string{"10.0.0.0/8"}, Deny: []string{"10.1.0.0/16"}},
+			address.Rule{Allow: []string{"10.0.0.0/8"}, Deny: []string{"10.1.0.0/16"}},
 			[]string{"10.2.0.1"},
 			[]string{"10.1.2.3", "::ffff:10.1.2.3", "11.0.0.1"},
 		},
-		"all of IPv4":                    {table.AddressRule{Allow: []string{"0.0.0.0/0"}}, []string{"1.2.3.4", "::ffff:1.2.3.4"}, []string{"::1"}},
-		"all of IPv6":                    {table.AddressRule{Allow: []string{"::/0"}}, []string{"::1"}, []string{"1.2.3.4", "::ffff:1.2.3.4"}},
-		"a range that begins in between": {table.AddressRule{Allow: []string{"10.1.2.3/8"}}, []string{"10.0.0.1"}, []string{"11.1.2.3"}},
+		"all of IPv4":                    {address.Rule{Allow: []string{"0.0.0.0/0"}}, []string{"1.2.3.4", "::ffff:1.2.3.4"}, []string{"::1"}},
+		"all of IPv6":                    {address.Rule{Allow: []string{"::/0"}}, []string{"::1"}, []string{"1.2.3.4", "::ffff:1.2.3.4"}},
+		"a range that begins in between": {address.Rule{Allow: []string{"10.1.2.3/8"}}, []string{"10.0.0.1"}, []string{"11.1.2.3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			addresses, problems := admits(t, tc.rule)
@@ -65,7 +67,7 @@ func TestWhichClientsAreLetIn(t *testing.T) {
 
 func TestAddressesThatWouldNeverFitAreRefused(t *testing.T) {
 	for _, text := range []string{"", "10.0.0", "10.0.0.0/33", "::ffff:10.0.0.1", "::ffff:10.0.0.0/104", "::/32", "fe80::1%eth0", "10.0.0.1/", "all", "010.0.0.1"} {
-		_, problems := admits(t, table.AddressRule{Deny: []string{text}})
+		_, problems := admits(t, address.Rule{Deny: []string{text}})
 		if len(problems) != 1 || !strings.HasPrefix(problems[0].Message, "clientAddresses.deny: ") {
 			t.Errorf("%q: problems %v", text, problems)
 		}
@@ -79,13 +81,13 @@ func FuzzAddresses(f *testing.F) {
 	f.Add("::/0", "2001:db8::/32", "2001:db8::1%0")
 	f.Add("0.0.0.0/0", "1.2.3.4", "1.2.3.4")
 	f.Fuzz(func(t *testing.T, allow, deny, client string) {
-		address, err := netip.ParseAddr(client)
-		addresses, problems := admits(t, table.AddressRule{Allow: []string{allow}, Deny: []string{deny}})
-		if err != nil || len(problems) > 0 || !addresses.Admit(address) {
+		from, err := netip.ParseAddr(client)
+		addresses, problems := admits(t, address.Rule{Allow: []string{allow}, Deny: []string{deny}})
+		if err != nil || len(problems) > 0 || !addresses.Admit(from) {
 			return
 		}
 		// The reference counts bits.
-		plain := address.Unmap().WithZone("")
+		plain := from.Unmap().WithZone("")
 		if contains(deny, plain) || !contains(allow, plain) {
 			t.Errorf("%s is let in by allow %s and deny %s", client, allow, deny)
 		}

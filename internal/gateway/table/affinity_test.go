@@ -6,41 +6,43 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipway-dev/slipway/internal/gateway/feature/affinity"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/list"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 func TestAffinityThatCannotBeServedIsRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
-		affinity table.Affinity
+		affinity affinity.Policy
 		refused  string
 	}{
-		"a cookie":                  {table.Affinity{}, ""},
-		"a named one":               {table.Affinity{Name: "lb", Lifetime: time.Hour}, ""},
-		"a name that is none":       {table.Affinity{Name: "a;b"}, "cannot be the name of a cookie"},
-		"a name with a line end":    {table.Affinity{Name: "a\r\nb"}, "cannot be the name of a cookie"},
-		"a long name":               {table.Affinity{Name: strings.Repeat("a", 129)}, "cannot be the name of a cookie"},
-		"a negative lifetime":       {table.Affinity{Lifetime: -time.Second, LifetimeField: "lifetime"}, "lifetime"},
-		"a fraction of a second":    {table.Affinity{Lifetime: time.Millisecond, LifetimeField: "lifetime"}, "lifetime"},
-		"a lifetime of years":       {table.Affinity{Lifetime: 500 * 24 * time.Hour, LifetimeField: "lifetime"}, "lifetime"},
-		"none":                      {table.Affinity{By: table.AffinityNone}, ""},
-		"the field of a name":       {table.Affinity{Name: "a;b", NameField: "sessionPersistence.sessionName"}, "sessionPersistence.sessionName: "},
-		"the field of a lifetime":   {table.Affinity{Lifetime: time.Millisecond, LifetimeField: "sessionPersistence.absoluteTimeout"}, "sessionPersistence.absoluteTimeout: "},
-		"a header":                  {table.Affinity{By: table.AffinityByHeader, Name: "x-user"}, ""},
-		"no header":                 {table.Affinity{By: table.AffinityByHeader}, "cannot be the name of a header"},
-		"the host":                  {table.Affinity{By: table.AffinityByHeader, Name: "host"}, "has a meaning of its own"},
-		"all cookies":               {table.Affinity{By: table.AffinityByHeader, Name: "cookie"}, "has a meaning of its own"},
-		"a token":                   {table.Affinity{By: table.AffinityByToken, Name: "x-session"}, ""},
-		"a token as the length":     {table.Affinity{By: table.AffinityByToken, Name: "content-length"}, "has a meaning of its own"},
-		"a token as the type":       {table.Affinity{By: table.AffinityByToken, Name: "content-type"}, "has a meaning of its own"},
-		"a token as an address":     {table.Affinity{By: table.AffinityByToken, Name: "location"}, "has a meaning of its own"},
-		"a token as a cookie":       {table.Affinity{By: table.AffinityByToken, Name: "set-cookie"}, "has a meaning of its own"},
-		"a token for other origins": {table.Affinity{By: table.AffinityByToken, Name: "access-control-allow-origin"}, "has a meaning of its own"},
-		"an address":                {table.Affinity{By: table.AffinityByAddress}, ""},
-		"something else":            {table.Affinity{By: 9}, "exactly one of"},
+		"a cookie":                  {affinity.Policy{}, ""},
+		"a named one":               {affinity.Policy{Name: "lb", Lifetime: time.Hour}, ""},
+		"a name that is none":       {affinity.Policy{Name: "a;b"}, "cannot be the name of a cookie"},
+		"a name with a line end":    {affinity.Policy{Name: "a\r\nb"}, "cannot be the name of a cookie"},
+		"a long name":               {affinity.Policy{Name: strings.Repeat("a", 129)}, "cannot be the name of a cookie"},
+		"a negative lifetime":       {affinity.Policy{Lifetime: -time.Second, LifetimeField: "lifetime"}, "lifetime"},
+		"a fraction of a second":    {affinity.Policy{Lifetime: time.Millisecond, LifetimeField: "lifetime"}, "lifetime"},
+		"a lifetime of years":       {affinity.Policy{Lifetime: 500 * 24 * time.Hour, LifetimeField: "lifetime"}, "lifetime"},
+		"none":                      {affinity.Policy{By: affinity.None}, ""},
+		"the field of a name":       {affinity.Policy{Name: "a;b", NameField: "sessionPersistence.sessionName"}, "sessionPersistence.sessionName: "},
+		"the field of a lifetime":   {affinity.Policy{Lifetime: time.Millisecond, LifetimeField: "sessionPersistence.absoluteTimeout"}, "sessionPersistence.absoluteTimeout: "},
+		"a header":                  {affinity.Policy{By: affinity.ByHeader, Name: "x-user"}, ""},
+		"no header":                 {affinity.Policy{By: affinity.ByHeader}, "cannot be the name of a header"},
+		"the host":                  {affinity.Policy{By: affinity.ByHeader, Name: "host"}, "has a meaning of its own"},
+		"all cookies":               {affinity.Policy{By: affinity.ByHeader, Name: "cookie"}, "has a meaning of its own"},
+		"a token":                   {affinity.Policy{By: affinity.ByToken, Name: "x-session"}, ""},
+		"a token as the length":     {affinity.Policy{By: affinity.ByToken, Name: "content-length"}, "has a meaning of its own"},
+		"a token as the type":       {affinity.Policy{By: affinity.ByToken, Name: "content-type"}, "has a meaning of its own"},
+		"a token as an address":     {affinity.Policy{By: affinity.ByToken, Name: "location"}, "has a meaning of its own"},
+		"a token as a cookie":       {affinity.Policy{By: affinity.ByToken, Name: "set-cookie"}, "has a meaning of its own"},
+		"a token for other origins": {affinity.Policy{By: affinity.ByToken, Name: "access-control-allow-origin"}, "has a meaning of its own"},
+		"an address":                {affinity.Policy{By: affinity.ByAddress}, ""},
+		"something else":            {affinity.Policy{By: 9}, "exactly one of"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f, _ := table.Check(&table.Rule{Affinity: &tc.affinity, Backends: []model.BackendRef{{Service: "a", Port: 80, Weight: 1}}})
+			f, _ := table.Check(&table.Rule{Settings: list.Settings{Affinity: &tc.affinity}, Backends: []model.BackendRef{{Service: "a", Port: 80, Weight: 1}}})
 			if (f == nil) != (tc.refused == "") || f != nil && !strings.Contains(f.Message, tc.refused) {
 				t.Errorf("got %v, want %q", f, tc.refused)
 			}
@@ -53,7 +55,7 @@ func backendsOf(t *testing.T, refs ...model.BackendRef) []string {
 	t.Helper()
 	compiled, _ := table.Compile(table.Input{
 		Listeners: []table.Listener{{Name: "all"}},
-		Rules:     []table.Rule{{Affinity: &table.Affinity{By: table.AffinityByAddress}, Backends: refs}},
+		Rules:     []table.Rule{{Settings: list.Settings{Affinity: &affinity.Policy{By: affinity.ByAddress}}, Backends: refs}},
 		Services: map[model.ServiceName]model.Service{
 			{Name: "a"}: {Ports: map[int32]model.ServicePort{80: {Endpoints: []string{"10.0.0.1:80"}}}},
 			{Name: "b"}: {Ports: map[int32]model.ServicePort{80: {Endpoints: []string{"10.0.0.2:80"}}}},
@@ -107,7 +109,7 @@ func TestEqualHashesGetTheSameBackend(t *testing.T) {
 
 func TestTheScopeIsTheFirstBackend(t *testing.T) {
 	for _, refs := range [][]model.BackendRef{{ref("a", 1)}, {ref("a", 1), ref("b", 1)}, {ref("a", 0), ref("missing", 1)}} {
-		compiled, _ := table.Compile(table.Input{Listeners: []table.Listener{{Name: "all"}}, Rules: []table.Rule{{Affinity: &table.Affinity{}, Backends: refs}}})
+		compiled, _ := table.Compile(table.Input{Listeners: []table.Listener{{Name: "all"}}, Rules: []table.Rule{{Settings: list.Settings{Affinity: &affinity.Policy{}}, Backends: refs}}})
 		if got := compiled.Routes[0].Affinity.Scope; got != "a:80" {
 			t.Errorf("%s: the scope is %q", fmt.Sprint(refs), got)
 		}

@@ -4,27 +4,6 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
-// compileBackendSettings refuses settings that cannot hold.
-func compileBackendSettings(_ *compiled, rule *Rule) *model.Fault {
-	own := rule.BackendSettings
-	if own == nil {
-		return nil
-	}
-	if own.Group == "" {
-		return model.Invalid("backends: the group has no name")
-	}
-	if wrong := own.Limits.Wrong(); wrong != "" {
-		return model.Invalid("backends: %s", wrong)
-	}
-	if own.HealthCheck == nil {
-		return nil
-	}
-	if wrong := WrongHealthCheck(own.HealthCheck); wrong != "" {
-		return model.Invalid("backends.healthCheck: %s", wrong)
-	}
-	return nil
-}
-
 // replace puts the settings in the place of what holds for all rules. Protocol and TLS stay: they belong to the Service.
 func replace(own *model.BackendSettings, in model.Settings, transport model.Transport) model.Settings {
 	if own == nil {

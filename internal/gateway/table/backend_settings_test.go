@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/slipway-dev/slipway/internal/gateway/feature/list"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
@@ -13,7 +14,7 @@ import (
 // toWeb is a rule whose backend and mirror are the same port.
 func toWeb(path string, own *model.BackendSettings) table.Rule {
 	return table.Rule{
-		Path: path, BackendSettings: own,
+		Path: path, Settings: list.Settings{BackendSettings: own},
 		Backends: []model.BackendRef{{Service: "web", Port: 80, Weight: 1}},
 		Mirrors:  []model.MirrorRef{{Service: "web", Port: 80, Numerator: 1, Denominator: 1}},
 	}
@@ -63,7 +64,7 @@ func TestRulesOfAGroupShareTheirBackendsAndOthersKeepTheirOwn(t *testing.T) {
 func TestConnectionsThatAreNotReadHaveLimitsAndNoChecks(t *testing.T) {
 	rule := table.Rule{
 		Transport: model.TransportTCP, Backends: []model.BackendRef{{Service: "web", Port: 80, Weight: 1}},
-		BackendSettings: &model.BackendSettings{Group: "a", Limits: model.Limits{Connections: 1, Requests: 1}, HealthCheck: &model.HealthCheck{Path: "/", Period: 1, Timeout: 1, Healthy: 1, Unhealthy: 1}},
+		Settings: list.Settings{BackendSettings: &model.BackendSettings{Group: "a", Limits: model.Limits{Connections: 1, Requests: 1}, HealthCheck: &model.HealthCheck{Path: "/", Period: 1, Timeout: 1, Healthy: 1, Unhealthy: 1}}},
 	}
 	compiled, problems := table.Compile(table.Input{Listeners: []table.Listener{{Port: 1, Transport: model.TransportTCP}}, Services: everywhere(), Rules: []table.Rule{rule}})
 	if len(problems) > 0 || len(compiled.Backends) != 1 {

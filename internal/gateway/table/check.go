@@ -4,8 +4,6 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
-import "fmt"
-
 // Checker checks rules one by one, before they are compiled.
 type Checker struct{ compiler compiler }
 
@@ -35,26 +33,9 @@ func (c *Checker) Check(rule *Rule) (fault *model.Fault, unknown bool) {
 	return compileActions(&entry, &alone), false
 }
 
-// EditableHeader returns the canonical form of a header that may be set for backends.
-func EditableHeader(field, name string) (string, *model.Fault) { return editableHeader(field, name) }
-
 // Speaks reports whether the gateway speaks the protocol that an appProtocol of a Service
 // names. secure tells that there are settings for TLS.
 func Speaks(appProtocol string, secure bool) bool {
 	_, supported := protocolOf(appProtocol)
 	return supported || (secure && speaksTLS(appProtocol))
-}
-
-// WrongHealthCheck says what is wrong with a check. It is empty for a valid one.
-func WrongHealthCheck(h *model.HealthCheck) string {
-	if _, err := parseSpecPath(h.Path); err != nil {
-		return fmt.Sprintf("path: %q cannot be a path: %v", h.Path, err)
-	}
-	if h.Host != "" && !isHostName(h.Host) {
-		return fmt.Sprintf("host: %q is not a lower case DNS name", h.Host)
-	}
-	if h.Period <= 0 || h.Timeout <= 0 || h.Healthy < 1 || h.Unhealthy < 1 {
-		return "periodSeconds, timeoutSeconds, healthyThreshold and unhealthyThreshold must be at least 1"
-	}
-	return ""
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/slipway-dev/slipway/internal/gateway/feature/auth"
 	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
@@ -57,7 +58,7 @@ type compiled struct {
 	rank      int
 	edits     []backendEdits // of Rule.Backends
 	texts     *texts
-	asks      *Auth // of the rule, also if it cannot be served
+	asks      *auth.Policy // of the rule, also if it cannot be served
 }
 
 // backendEdits change the requests that one backend gets.
@@ -77,7 +78,7 @@ func (c *compiler) checkSettings() {
 			wrong = settings.Limits.Wrong()
 		}
 		if settings.HealthCheck != nil && wrong == "" {
-			wrong = WrongHealthCheck(settings.HealthCheck)
+			wrong = c.texts.HealthCheck(settings.HealthCheck)
 		}
 		if wrong != "" {
 			c.problems = append(c.problems, model.Problem{Index: -1, List: "settings", Route: name.String(), Reason: model.ReasonInvalid, Message: wrong})

@@ -1,10 +1,16 @@
 package table
 
 import (
-	"net/textproto"
 	"slices"
 	"strings"
 
+	"github.com/slipway-dev/slipway/internal/gateway/feature"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/backends"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/bodybound"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/compression"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/cors"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/list"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/ratelimit"
 	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
@@ -21,17 +27,33 @@ func compileActions(e *compiled, rule *Rule) *model.Fault {
 	if rule.Fault == nil && (answers > 1 || (answers == 0 && !rule.StrictShares)) {
 		return model.Invalid("exactly one of backends, redirect and a direct response must be set")
 	}
-	for _, compile := range []func(*compiled, *Rule) *model.Fault{
-		compileRewrite, compileHeaderEdits, compileRedirect, compileDirect, compileCORS,
-		func(_ *compiled, rule *Rule) *model.Fault { return rule.Fault },
-		compileMirrors, compileBackendEdits, compileLimits, compileBackendSettings, compileAffinity, compileAddresses, compileAuth, compileTransport, compileCompression, compileCache,
-	} {
-		if f := compile(e, rule); f != nil {
+	of := feature.Rule{
+		Place: e.Place, Methods: rule.Methods, Backends: rule.Backends, Authenticates: rule.Auth != nil,
+		CountsClients: rule.RateLimit != nil && rule.RateLimit.Per == ratelimit.PerKey, Checks: e.texts,
+	}
+	for _, setting := range list.ForTable {
+		for _, compile := range compileBefore[setting.Name] {
+			if f := compile(e, rule); f != nil {
+				return f
+			}
+		}
+		if f := setting.Compile(&e.Compiled, &rule.Settings, of); f != nil {
 			return f
 		}
 	}
-	e.protection = newProtection(e.Route, rule)
+	e.protection = newProtection(rule, of)
 	return nil
+}
+
+// compileBefore is what is compiled before a setting. The order is seen where a rule has two faults.
+var compileBefore = map[string][]func(*compiled, *Rule) *model.Fault{
+	cors.Setting.Name: {compileRewrite, compileHeaderEdits, compileRedirect, compileDirect},
+	bodybound.Setting.Name: {
+		func(_ *compiled, rule *Rule) *model.Fault { return rule.Fault }, compileMirrors, compileBackendEdits,
+	},
+	ratelimit.Setting.Name:   {compileTimeouts},
+	backends.Setting.Name:    {compileRetries},
+	compression.Setting.Name: {compileTransport},
 }
 
 // compileTransport refuses what can be asked of requests alone: whoever asks for it must not believe that it holds.
@@ -39,22 +61,20 @@ func compileTransport(_ *compiled, rule *Rule) *model.Fault {
 	if rule.Transport == model.TransportHTTP {
 		return nil
 	}
-	if rule.Auth != nil || rule.RateLimit != nil || rule.CORS != nil || rule.MaxBodyBytes != 0 || rule.Affinity != nil || rule.Compression != nil || rule.Cache != nil {
-		return model.Invalid("auth, rateLimit, cors, maxBodyBytes, sessionAffinity, compression and cache are for requests, and connections of transport %s are not read", rule.Transport)
+	var names []string
+	asked := false
+	for i := range list.Entries {
+		if setting := &list.Entries[i]; !setting.Connections {
+			names = append(names, setting.Name)
+			asked = asked || setting.IsSet(&rule.Settings)
+		}
 	}
-	return nil
-}
-
-func compileCompression(e *compiled, rule *Rule) *model.Fault {
-	if rule.Compression == nil {
+	if !asked {
 		return nil
 	}
-	policy, err := rule.Compression.Complete()
-	if err != nil {
-		return model.Invalid("compression.%v", err)
-	}
-	e.Compression = policy
-	return nil
+	last := len(names) - 1
+	return model.Invalid("%s and %s are for requests, and connections of transport %s are not read",
+		strings.Join(names[:last], ", "), names[last], rule.Transport)
 }
 
 func compileRewrite(e *compiled, rule *Rule) *model.Fault {
@@ -72,7 +92,7 @@ func (e *compiled) newRewrite(field string, in *model.Rewrite) (*CompiledRewrite
 		return nil, model.Invalid("%s.host: %q is not a lower case DNS name", field, rewrite.Host)
 	}
 	for _, path := range []string{rewrite.FullPath, rewrite.PathPrefix} {
-		if f := e.texts.check(field, path); f != nil {
+		if f := e.texts.Path(field, path); f != nil {
 			return nil, f
 		}
 	}
@@ -151,7 +171,7 @@ func newHeaderEdit(field string, in *model.HeaderEdit) (*model.HeaderEdit, *mode
 	}
 	edit := &model.HeaderEdit{}
 	for _, name := range in.Remove {
-		canonical, f := editableHeader(field+".remove", name)
+		canonical, f := feature.EditableHeader(field+".remove", name)
 		if f != nil {
 			return nil, f
 		}
@@ -168,7 +188,7 @@ func newHeaderEdit(field string, in *model.HeaderEdit) (*model.HeaderEdit, *mode
 func newHeaderFields(field string, in []model.HeaderField) ([]model.HeaderField, *model.Fault) {
 	fields := make([]model.HeaderField, 0, len(in))
 	for _, header := range in {
-		name, f := editableHeader(field, header.Name)
+		name, f := feature.EditableHeader(field, header.Name)
 		if f != nil {
 			return nil, f
 		}
@@ -178,20 +198,6 @@ func newHeaderFields(field string, in []model.HeaderField) ([]model.HeaderField,
 		fields = append(fields, model.HeaderField{Name: name, Value: header.Value})
 	}
 	return fields, nil
-}
-
-// editableHeader returns the canonical form of a header name that a rule may change.
-func editableHeader(field, name string) (string, *model.Fault) {
-	canonical := textproto.CanonicalMIMEHeaderKey(name)
-	if !fieldname.IsToken(canonical) {
-		return "", model.Invalid("%s: %q cannot be the name of a header", field, name)
-	}
-	// HTTP itself needs these fields, and rewrite changes Host. Changing them here could
-	// change where a message ends or which host it is for.
-	if canonical == "Trailer" || fieldname.OfConnection(canonical) {
-		return "", model.Invalid("%s: %s cannot be changed", field, canonical)
-	}
-	return canonical, nil
 }
 
 func compileRedirect(e *compiled, rule *Rule) *model.Fault {
@@ -211,7 +217,7 @@ func compileRedirect(e *compiled, rule *Rule) *model.Fault {
 	if redirect.Port < 0 || redirect.Port > 65535 {
 		return model.Invalid("redirect.port: %d is not a port", redirect.Port)
 	}
-	if f := e.texts.check("redirect.path", redirect.FullPath); f != nil {
+	if f := e.texts.Path("redirect.path", redirect.FullPath); f != nil {
 		return f
 	}
 	if redirect.PathPrefix != "" {
@@ -220,7 +226,7 @@ func compileRedirect(e *compiled, rule *Rule) *model.Fault {
 		}
 		redirect.segments = len(e.path.segments())
 	}
-	if f := e.texts.check("redirect.pathPrefix", redirect.PathPrefix); f != nil {
+	if f := e.texts.Path("redirect.pathPrefix", redirect.PathPrefix); f != nil {
 		return f
 	}
 	e.Redirect = &redirect

@@ -164,3 +164,16 @@ func protocolOf(appProtocol string) (model.Protocol, bool) {
 		return model.ProtocolHTTP1, false
 	}
 }
+
+// askExternal resolves the Service that a route asks about its requests.
+func (c *compiler) askExternal(e *compiled) []*model.Fault {
+	if e.Auth == nil || e.Auth.External == nil {
+		return nil
+	}
+	b, f := c.backend(&e.Auth.External.Ref, model.TransportHTTP)
+	e.Auth.External.Backend = b
+	if f != nil {
+		return []*model.Fault{f}
+	}
+	return nil
+}

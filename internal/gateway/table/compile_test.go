@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/auth"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/ratelimit"
 	apiroutes "github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
@@ -229,7 +231,7 @@ func TestARouteHasWhatItsSpecSaysAndTheDefaultsOfTheRest(t *testing.T) {
 	if got, want := most.Retries, (table.Retries{On: table.Reset | table.Status503}); got != want {
 		t.Errorf("retries %+v, want %+v", got, want)
 	}
-	if got, want := *most.RateLimit, (table.RateLimit{Requests: 10, Period: time.Minute, Burst: 10, Per: table.PerRoute}); got != want {
+	if got, want := *most.RateLimit, (ratelimit.Limit{Requests: 10, Period: time.Minute, Burst: 10, Per: ratelimit.PerRoute}); got != want {
 		t.Errorf("rate limit %+v, want %+v", got, want)
 	}
 	if most.MaxBodyBytes != 1024 || len(most.Mirrors) != 1 || most.Mirrors[0].Numerator != 100 || most.Mirrors[0].Denominator != 100 || most.Mirrors[0].Backend.ID != "chat:9000" {
@@ -271,14 +273,14 @@ func TestAuthKnowsWhoMayComeIn(t *testing.T) {
 	if key.Header != "X-Api-Key" || key.ClientHeader != "X-Client" || query.Header != "" || query.QueryParam != "key" {
 		t.Errorf("keys come from %+v and %+v", key, query)
 	}
-	if diff := cmp.Diff(&table.Basic{UserHeader: "X-User", Users: map[string][][]byte{"carol": {[]byte(bcryptHash)}}}, basic); diff != "" {
+	if diff := cmp.Diff(&auth.Basic{UserHeader: "X-User", Users: map[string][][]byte{"carol": {[]byte(bcryptHash)}}}, basic); diff != "" {
 		t.Errorf("basic (-want +got):\n%s", diff)
 	}
 	if jwt.Keys == nil {
 		t.Error("jwt has no keys")
 	}
 	jwt.Keys = nil
-	if diff := cmp.Diff(&table.JWT{Issuer: "i", Audiences: []string{"a"}, ClaimHeaders: []table.ClaimHeader{{Claim: "sub", Header: "X-Sub"}}}, jwt); diff != "" {
+	if diff := cmp.Diff(&auth.JWT{Issuer: "i", Audiences: []string{"a"}, ClaimHeaders: []auth.ClaimHeader{{Claim: "sub", Header: "X-Sub"}}}, jwt); diff != "" {
 		t.Errorf("jwt (-want +got):\n%s", diff)
 	}
 }

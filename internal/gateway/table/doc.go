@@ -36,10 +36,9 @@
 //	table.go             Table: listeners by port, and what is in them
 //	compile.go           Compile, and the order of routes
 //	compile_match.go     compiling what a rule matches
-//	compile_action.go    compiling rewrites, header edits, redirects, own answers, mirrors
-//	compile_backend.go   compiling the Services that a rule names
-//	compile_auth.go      compiling how clients authenticate
-//	compile_limits.go    compiling timeouts, retries and rate limits
+//	compile_action.go    compiling what a rule does: its settings, edits, redirect, answer, mirrors
+//	compile_backend.go   compiling the Services that a rule names, and that it asks about requests
+//	compile_limits.go    compiling timeouts and retries
 //	check.go             checking rules one by one, before they are compiled
 //	listener.go          listeners by port and host name
 //	route.go             Route: a compiled rule, and choosing a backend by weight
@@ -55,12 +54,7 @@
 //	expression.go        regular expressions, and what they may cost
 //	texts.go             expressions and paths that were compiled before
 //	action.go            what a route does with the path: rewrite and redirect
-//	addresses.go         from which addresses requests are let in
-//	affinity.go          to which endpoint the requests of a client go
-//	auth.go              how clients authenticate: API key, password, token, external Service
-//	auth_oidc.go         log-ins at an OpenID Connect provider
+//	affinity.go          choosing the backend of a session
 //	backend_settings.go  checking settings of the backends of some rules
-//	cache.go             which responses are kept
-//	cors.go              what pages of other origins may do
 //	returns.go           rules at which log-ins cannot end, because the answer comes to another rule
 package table

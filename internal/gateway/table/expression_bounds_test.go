@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/slipway-dev/slipway/internal/gateway/feature/auth"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/list"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
@@ -166,7 +168,7 @@ func TestTheWorkOfExpressionsForARequestIsBounded(t *testing.T) {
 
 // A reading for which no work is left could lead to a route that asks for more.
 func TestAReadingThatIsTooMuchWorkIsNotReadAlike(t *testing.T) {
-	guard := table.Rule{Name: "guard", PathType: table.PathRegularExpression, Path: "/(?:[ab]*a[ab]{900}|p)/private", Auth: &table.Auth{APIKey: &table.APIKey{Header: "X-Key"}}, Direct: answer}
+	guard := table.Rule{Name: "guard", PathType: table.PathRegularExpression, Path: "/(?:[ab]*a[ab]{900}|p)/private", Settings: list.Settings{Auth: &auth.Policy{APIKey: &auth.APIKey{Header: "X-Key"}}}, Direct: answer}
 	open := table.Rule{Name: "open", Index: 1, Path: "/", Direct: answer}
 	compiled, _ := table.Compile(table.Input{Listeners: []table.Listener{{Name: "web"}}, Rules: []table.Rule{guard, open}})
 	for name, test := range map[string]struct {

@@ -10,6 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/auth"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/list"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
@@ -233,14 +235,14 @@ func TestABadListenerGetsNoRequests(t *testing.T) {
 // A path that backends read differently is compared with the routes of its own listener. A
 // rule of another listener neither protects nor opens it.
 func TestReadingsStayWithinTheListener(t *testing.T) {
-	auth := &table.Auth{ID: "a", APIKey: &table.APIKey{Header: "X-Key"}}
+	auth := &auth.Policy{ID: "a", APIKey: &auth.APIKey{Header: "X-Key"}}
 	to := []model.BackendRef{{Service: "users", Port: 8080, Weight: 1}}
 	in := table.Input{
 		Listeners: []table.Listener{{Port: 80, Hostname: "a.test"}, {Port: 80, Hostname: "b.test"}},
 		Services:  map[model.ServiceName]model.Service{{Name: "users"}: services()["users"]},
 		Rules: []table.Rule{
 			{Name: "open", Path: "/", Backends: to},
-			{Name: "closed", Index: 1, Listeners: []int{0}, Path: "/private", Auth: auth, Backends: to},
+			{Name: "closed", Index: 1, Listeners: []int{0}, Path: "/private", Settings: list.Settings{Auth: auth}, Backends: to},
 		},
 	}
 	compiled, problems := table.Compile(in)

@@ -1,64 +1,44 @@
 package table
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/slipway-dev/slipway/internal/gateway/feature"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/list"
 )
 
 // protection is the part of a route that restricts requests to its backends, or changes
 // what they may do there. Rules with equal fields have equal protections. A zero field means
 // no restriction.
 type protection struct {
-	sends     bool   // whether a backend gets the requests
-	refuses   bool   // whether they get an error, which is how people keep everybody out
-	auth      string // who may come in: Auth.ID, or the rule's own
-	edit      string // RequestHeaders of the rule and its backends
-	cors      string
-	rateLimit RateLimit
-	addresses string // ClientAddresses
-	bodyBytes int64
+	sends   bool   // whether a backend gets the requests
+	refuses bool   // whether they get an error, which is how people keep everybody out
+	edit    string // RequestHeaders of the rule and its backends
+	// settings are the texts of what the rule asks for, by the places of list.Entries.
+	settings [list.Count]string
 }
 
 // newProtection makes the protection of a route from the fields of its rule.
-func newProtection(route *Route, rule *Rule) protection {
-	p := protection{bodyBytes: route.MaxBodyBytes, sends: len(rule.Backends) > 0}
+func newProtection(rule *Rule, of feature.Rule) protection {
+	p := protection{sends: len(rule.Backends) > 0}
 	p.refuses = !p.sends && rule.Direct != nil && rule.Direct.StatusCode >= http.StatusBadRequest
-	if rule.Auth != nil {
-		p.auth = "id " + rule.Auth.ID
-		if rule.Auth.ID == "" {
-			p.auth = fmt.Sprintf("rule %d", route.Place)
-		}
-	}
 	if rule.RequestHeaders != nil {
-		p.edit = describe(rule.RequestHeaders)
+		p.edit = feature.Describe(rule.RequestHeaders)
 	}
 	for i := range rule.Backends {
 		if edit := rule.Backends[i].RequestHeaders; edit != nil {
-			p.edit += fmt.Sprintf(" %d %s", i, describe(edit))
+			p.edit += fmt.Sprintf(" %d %s", i, feature.Describe(edit))
 		}
 	}
-	if rule.CORS != nil {
-		p.cors = describe(rule.CORS)
-	}
-	if rule.ClientAddresses != nil {
-		p.addresses = describe(rule.ClientAddresses)
-	}
-	if route.RateLimit != nil {
-		p.rateLimit = *route.RateLimit
+	for i := range list.Entries {
+		if setting := &list.Entries[i]; setting.Matters() {
+			p.settings[i] = setting.Text(&rule.Settings, of)
+		}
 	}
 	return p
-}
-
-// describe returns equal texts for equal fields, and different texts for different ones.
-func describe(field any) string {
-	text, err := json.Marshal(field)
-	if err != nil { // cannot happen for plain data
-		return fmt.Sprintf("%+v", field)
-	}
-	return string(text)
 }
 
 // includes reports whether a client that passes p would pass other as well, and may do no
@@ -70,16 +50,23 @@ func (p *protection) includes(other *protection) bool {
 // grantsNoMore reports whether a backend of other that gets a request through p would get it with the same header fields, and answer
 // pages of no more origins.
 func (p *protection) grantsNoMore(other *protection) bool {
-	return p.edit == other.edit && (p.cors == "" || p.cors == other.cors)
+	return p.edit == other.edit && p.covers(other, false)
 }
 
 // keepsOut reports whether p keeps out everybody and everything that other does.
 func (p *protection) keepsOut(other *protection) bool {
-	return (!other.refuses || !p.sends) &&
-		(other.auth == "" || other.auth == p.auth) &&
-		(other.rateLimit == RateLimit{} || other.rateLimit == p.rateLimit) &&
-		(other.addresses == "" || other.addresses == p.addresses) &&
-		(other.bodyBytes == 0 || p.bodyBytes != 0 && p.bodyBytes <= other.bodyBytes)
+	return (!other.refuses || !p.sends) && p.covers(other, true)
+}
+
+// covers reports what the settings say of themselves: those that protect something, or the others.
+func (p *protection) covers(other *protection, protect bool) bool {
+	for i := range p.settings {
+		mine, theirs := p.settings[i], other.settings[i]
+		if mine != theirs && list.Entries[i].Protects() == protect && !list.Entries[i].Covers(mine, theirs) {
+			return false
+		}
+	}
+	return true
 }
 
 // ReadAlike reports whether the request may go on through the route that Match found. It

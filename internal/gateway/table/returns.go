@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/slipway-dev/slipway/internal/gateway/feature/auth"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
@@ -72,7 +73,7 @@ func (c *compiler) checkReturns() {
 type returns struct {
 	*compiler
 	// asks is what the rules of routes ask of clients, also if they cannot be served.
-	asks map[*Route]*Auth
+	asks map[*Route]*auth.Policy
 	// lost are the hosts that are narrower than another one, and at which another log-in, or none, gets the requests for a path.
 	lost map[lostKey][]string
 }
@@ -90,7 +91,7 @@ func (c *compiler) noReturns() []NoReturn {
 	if !slices.ContainsFunc(c.compiled, func(entry compiled) bool { return entry.logIn() != nil }) {
 		return nil
 	}
-	r := returns{compiler: c, asks: make(map[*Route]*Auth, len(c.compiled)), lost: map[lostKey][]string{}}
+	r := returns{compiler: c, asks: make(map[*Route]*auth.Policy, len(c.compiled)), lost: map[lostKey][]string{}}
 	for i := range c.compiled {
 		r.asks[c.compiled[i].Route] = c.compiled[i].asks
 	}
@@ -107,7 +108,7 @@ func (c *compiler) noReturns() []NoReturn {
 }
 
 // logIn is the log-in that the rule of a route asks for, also if it cannot be served.
-func (e *compiled) logIn() *OIDC {
+func (e *compiled) logIn() *auth.OIDC {
 	if e.asks == nil {
 		return nil
 	}
@@ -117,12 +118,16 @@ func (e *compiled) logIn() *OIDC {
 // ownPath is a path that the gateway answers itself, and the field of the spec.
 type ownPath struct{ field, path string }
 
-func (o *OIDC) ownPaths() []ownPath {
-	paths := []ownPath{{"redirectPath", o.RedirectPath}}
-	if o.LogoutPath != "" {
-		paths = append(paths, ownPath{"logoutPath", o.LogoutPath})
+func ownPathsOf(login *auth.OIDC) []ownPath {
+	paths := []ownPath{{"redirectPath", login.RedirectPath}}
+	if login.LogoutPath != "" {
+		paths = append(paths, ownPath{"logoutPath", login.LogoutPath})
 	}
 	return paths
+}
+
+func shareSessions(one, other *auth.OIDC) bool {
+	return other != nil && one.Scope != "" && one.Scope == other.Scope
 }
 
 // check returns one reason at the most why log-ins cannot end at a route.
@@ -133,14 +138,14 @@ func (r *returns) check(entry *compiled) []NoReturn {
 	}
 	const missing = "do not come to this route, nor to another one of the same host with the same auth.oidc (claimsToHeaders may differ)"
 	login, listeners := entry.logIn(), r.listenersOf(*entry)
-	for _, own := range login.ownPaths() {
+	for _, own := range ownPathsOf(login) {
 		for _, l := range listeners {
 			if to := l.match(plainRequest(entry.host, own.path)); to != entry.Route && !r.shares(to, login) {
 				return tell("", "auth.oidc.%s: requests for %q "+missing, own.field, own.path)
 			}
 		}
 	}
-	for _, own := range login.ownPaths() {
+	for _, own := range ownPathsOf(login) {
 		for _, l := range listeners {
 			if !entry.isFoundAt(l, entry.host) {
 				continue // it has conditions that a browser's request need not fulfil
@@ -172,21 +177,17 @@ func plainRequest(host, path string) *Request {
 }
 
 // shares reports whether a route has the same log-in.
-func (r *returns) shares(to *Route, login *OIDC) bool {
+func (r *returns) shares(to *Route, login *auth.OIDC) bool {
 	if to == nil {
 		return false
 	}
 	asks := r.asks[to]
-	return asks != nil && login.shares(asks.OIDC)
-}
-
-func (o *OIDC) shares(other *OIDC) bool {
-	return other != nil && o.Scope != "" && o.Scope == other.Scope
+	return asks != nil && shareSessions(login, asks.OIDC)
 }
 
 // lostUnder returns the hosts that are narrower than a pattern, have rules of their own for some paths but not for all, and at
 // which the requests for a path come to another log-in, or to none.
-func (r *returns) lostUnder(l *listener, pattern string, login *OIDC, path string) []string {
+func (r *returns) lostUnder(l *listener, pattern string, login *auth.OIDC, path string) []string {
 	parent, wildcard := strings.CutPrefix(pattern, "*")
 	if pattern != "" && !wildcard {
 		return nil // none is narrower
@@ -219,10 +220,10 @@ func (r *returns) lostUnder(l *listener, pattern string, login *OIDC, path strin
 // Returns reports whether the requests with which a log-in ends come to a route with the same one, if it is begun by a request.
 func (t *Table) Returns(r *Request, from *Route) bool {
 	login := from.Auth.OIDC
-	for _, own := range login.ownPaths() {
+	for _, own := range ownPathsOf(login) {
 		back := *plainRequest(r.Host, own.path)
 		back.Port, back.Secure = r.Port, r.Secure
-		if to := t.Match(&back); to != from && (to == nil || to.Auth == nil || !login.shares(to.Auth.OIDC)) {
+		if to := t.Match(&back); to != from && (to == nil || to.Auth == nil || !shareSessions(login, to.Auth.OIDC)) {
 			return false
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/slipway-dev/slipway/internal/gateway/feature/auth"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/list"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
@@ -41,8 +43,8 @@ func someLogins(random *rand.Rand) []table.Rule {
 		if scope > 1 {
 			continue
 		}
-		rules[i].Auth = &table.Auth{OIDC: &table.OIDC{
-			Scope: []string{"one", "two"}[scope], Issuer: "https://id.test", ClientID: "shop", Secrets: []table.Secret{"0123456789abcdef"},
+		rules[i].Auth = &auth.Policy{OIDC: &auth.OIDC{
+			Scope: []string{"one", "two"}[scope], Issuer: "https://id.test", ClientID: "shop", Secrets: []auth.Secret{"0123456789abcdef"},
 			RedirectPath: "/oauth2/callback", Length: time.Hour,
 		}}
 		if random.IntN(3) == 0 {
@@ -106,12 +108,12 @@ func TestWhoIsSentToAProviderCanComeBack(t *testing.T) {
 
 // Somebody may have a log-in for many hosts and many rules for it, and others many hosts with the path of its end.
 func TestManyLogInsAreJudgedSoon(t *testing.T) {
-	login := &table.Auth{OIDC: &table.OIDC{
-		Scope: "one", Issuer: "https://id.test", ClientID: "shop", Secrets: []table.Secret{"0123456789abcdef"}, RedirectPath: "/oauth2/callback", Length: time.Hour,
+	login := &auth.Policy{OIDC: &auth.OIDC{
+		Scope: "one", Issuer: "https://id.test", ClientID: "shop", Secrets: []auth.Secret{"0123456789abcdef"}, RedirectPath: "/oauth2/callback", Length: time.Hour,
 	}}
 	var rules []table.Rule
-	add := func(host, path string, auth *table.Auth, headers ...table.ValueMatch) {
-		rules = append(rules, table.Rule{Name: "many", Index: len(rules), Host: host, Path: path, Headers: headers, Auth: auth, Direct: answer})
+	add := func(host, path string, auth *auth.Policy, headers ...table.ValueMatch) {
+		rules = append(rules, table.Rule{Name: "many", Index: len(rules), Host: host, Path: path, Headers: headers, Settings: list.Settings{Auth: auth}, Direct: answer})
 	}
 	for n := range 20 {
 		host := fmt.Sprintf("*.a%d.test", n)

@@ -3,7 +3,8 @@ package table
 import (
 	"time"
 
-	"github.com/slipway-dev/slipway/internal/gateway/compress"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/list"
+
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
@@ -35,21 +36,11 @@ type Route struct {
 	RequestHeaders  *model.HeaderEdit
 	ResponseHeaders *model.HeaderEdit
 	Mirrors         []Mirror
-	CORS            *CORS
-	// MaxBodyBytes bounds the size of a request body. 0 means no limit.
-	MaxBodyBytes int64
-	Timeouts     Timeouts
-	Retries      Retries
-	// Affinity sends the requests of a client to the same endpoint. Nil: the load decides.
-	Affinity *Affinity
-	// ClientAddresses are the clients that are let in. Nil: all.
-	ClientAddresses *Addresses
-	Auth            *Auth
-	RateLimit       *RateLimit
-	// Cache says which responses of backends are kept. Nil: none.
-	Cache *Cache
-	// Compression says which responses of backends are compressed. Nil: none.
-	Compression *compress.Policy
+	Timeouts        Timeouts
+	Retries         Retries
+
+	// Compiled are the settings that features have.
+	list.Compiled
 
 	match      predicates
 	protection protection
@@ -161,27 +152,6 @@ type Mirror struct {
 	Numerator   uint32
 	Denominator uint32
 }
-
-// RateLimit bounds the rate of requests.
-type RateLimit struct {
-	// Requests are allowed in each Period. Up to Burst of them may come at once.
-	Requests int64
-	Period   time.Duration
-	Burst    int64
-	Per      Scope
-	// Shared means that all replicas count together.
-	Shared bool
-}
-
-// Scope says which requests are counted together.
-type Scope uint8
-
-// The scopes of a rate limit.
-const (
-	PerClientAddress Scope = iota
-	PerKey
-	PerRoute
-)
 
 // share sets what Pick chooses from. The shares come with their weights as sums.
 func (r *Route) share(shares []share) {

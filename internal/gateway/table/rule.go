@@ -1,7 +1,7 @@
 package table
 
 import (
-	"github.com/slipway-dev/slipway/internal/gateway/compress"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/list"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
@@ -102,23 +102,11 @@ type Rule struct {
 	RequestHeaders  *model.HeaderEdit
 	ResponseHeaders *model.HeaderEdit
 	Mirrors         []model.MirrorRef
-	CORS            *CORSRule
-	// MaxBodyBytes bounds the size of a request body.
-	MaxBodyBytes int64
-	Timeouts     Timeouts
-	Retries      Retries
-	// Affinity sends the requests of a client to the same endpoint.
-	Affinity *Affinity
-	// ClientAddresses says which clients are let in. Nil: all.
-	ClientAddresses *AddressRule
-	Auth            *Auth
-	RateLimit       *RateLimit
-	// BackendSettings are those of Backends and Mirrors for this rule and others of the same group. Nil: those of Input.Settings.
-	BackendSettings *model.BackendSettings
-	// Cache says which responses are kept. Nil: none.
-	Cache *CacheRule
-	// Compression says which responses are compressed. Nil: none.
-	Compression *compress.Policy
+	Timeouts        Timeouts
+	Retries         Retries
+
+	// Settings are those that features have.
+	list.Settings
 }
 
 // PathType says how a path is compared.
@@ -147,24 +135,4 @@ type ValueMatch struct {
 	Type MatchType
 	// Value is the value. Nil: any value.
 	Value *string
-}
-
-// CORSRule says what pages of other origins may do.
-type CORSRule struct {
-	// AllowOrigins are origins such as https://a.example.com, with "*" for a part of the
-	// name, or "*" for every origin.
-	AllowOrigins []string
-	// AllowMethods are the allowed methods. Default: those of the rule, or GET, HEAD and
-	// POST.
-	AllowMethods     []string
-	AllowHeaders     []string
-	ExposeHeaders    []string
-	AllowCredentials bool
-	// MaxAgeSeconds is how long a browser may keep the answer. Default 5.
-	MaxAgeSeconds *int32
-	// Wildcards means that "*" in a list means everything also with AllowCredentials, where
-	// browsers need names: they get those that they ask for. "*" in ExposeHeaders is left
-	// out then. The answer to a preflight request has ExposeHeaders too, as HTTPRoute asks
-	// for. Without Wildcards, "*" in AllowOrigins cannot be combined with AllowCredentials.
-	Wildcards bool
 }

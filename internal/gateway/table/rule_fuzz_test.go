@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipway-dev/slipway/internal/gateway/feature/auth"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/cors"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
@@ -25,10 +27,10 @@ func FuzzCompileRules(f *testing.F) {
 		forward, redirect := bad, bad
 		forward.Backends, forward.StrictShares = []model.BackendRef{ref}, true
 		forward.Mirrors = []model.MirrorRef{{Namespace: host, Service: "web", Port: 80, Numerator: number, Denominator: number}}
-		forward.CORS = &table.CORSRule{AllowOrigins: []string{value}, AllowMethods: []string{value}, AllowHeaders: []string{header}, ExposeHeaders: []string{value}, AllowCredentials: true, Wildcards: true}
+		forward.CORS = &cors.Rule{AllowOrigins: []string{value}, AllowMethods: []string{value}, AllowHeaders: []string{header}, ExposeHeaders: []string{value}, AllowCredentials: true, Wildcards: true}
 		if number&4 != 0 { // requests for the end of its log-ins are matched meanwhile
-			forward.Auth = &table.Auth{OIDC: &table.OIDC{
-				Scope: value, Issuer: "https://id.test", ClientID: value, Secrets: []table.Secret{"0123456789abcdef"}, RedirectPath: target, LogoutPath: path, Length: time.Hour,
+			forward.Auth = &auth.Policy{OIDC: &auth.OIDC{
+				Scope: value, Issuer: "https://id.test", ClientID: value, Secrets: []auth.Secret{"0123456789abcdef"}, RedirectPath: target, LogoutPath: path, Length: time.Hour,
 			}}
 			redirect.Headers, redirect.Query = []table.ValueMatch{{Name: header, Value: &value}}, []table.ValueMatch{{Name: header, Value: &value}}
 		}

@@ -8,6 +8,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/slipway-dev/slipway/internal/gateway/feature/address"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/auth"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/cors"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/list"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/ratelimit"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
@@ -180,32 +185,32 @@ func TestACompilerChecksWhatIsUnsafe(t *testing.T) {
 		"requestHeaders.set: ":                {RequestHeaders: &model.HeaderEdit{Set: []model.HeaderField{{Name: name}}}},
 		"requestHeaders.add: the value":       {RequestHeaders: &model.HeaderEdit{Add: []model.HeaderField{{Name: "X", Value: name}}}},
 		"responseHeaders.remove: ":            {ResponseHeaders: &model.HeaderEdit{Remove: []string{"Content-Length"}}},
-		"cors: ":                              {CORS: &table.CORSRule{ExposeHeaders: []string{name}}},
+		"cors: ":                              {Settings: list.Settings{CORS: &cors.Rule{ExposeHeaders: []string{name}}}},
 		"mirror: ":                            {Mirrors: []model.MirrorRef{{Numerator: 1}}},
-		"maxBodyBytes: ":                      {MaxBodyBytes: -1},
+		"maxBodyBytes: ":                      {Settings: list.Settings{MaxBodyBytes: -1}},
 		"timeouts.request: ":                  {Timeouts: table.Timeouts{Request: -1}},
 		"retries.attempts: ":                  {Retries: table.Retries{Attempts: 11}},
-		"clientAddresses: ":                   {ClientAddresses: &table.AddressRule{}},
-		"clientAddresses.allow: ":             {ClientAddresses: &table.AddressRule{Allow: []string{"10.0.0.0/33"}}},
-		"clientAddresses.deny: ":              {ClientAddresses: &table.AddressRule{Deny: []string{"fe80::1%eth0"}}},
-		"rateLimit: ":                         {RateLimit: &table.RateLimit{}},
-		"rateLimit.per: ":                     {RateLimit: &table.RateLimit{Per: table.PerKey}},
-		"auth: ":                              {Auth: &table.Auth{}},
-		"auth.apiKey: ":                       {Auth: &table.Auth{APIKey: &table.APIKey{}}},
-		"auth.apiKey.header: ":                {Auth: &table.Auth{APIKey: &table.APIKey{Header: name}}},
-		"auth.external.path":                  {Auth: &table.Auth{External: &table.External{Path: "x", Timeout: time.Second}}},
-		"auth.external.path: it":              {Auth: &table.Auth{External: &table.External{Path: "/x", GRPC: true, Timeout: time.Second}}},
-		"auth.external.body":                  {Auth: &table.Auth{External: &table.External{Path: "/", MaxBody: 1<<20 + 1, Timeout: time.Second}}},
-		"auth.external.timeout":               {Auth: &table.Auth{External: &table.External{Path: "/"}}},
-		"auth.external.requestHeaders":        {Auth: &table.Auth{External: &table.External{Path: "/", Timeout: time.Second, RequestHeaders: []string{"x-forwarded-for"}}}},
-		"auth.external.backendHeaders":        {Auth: &table.Auth{External: &table.External{Path: "/", Timeout: time.Second, BackendHeaders: []string{"Content-Length"}}}},
-		"auth.external.identityHeader":        {Auth: &table.Auth{External: &table.External{Path: "/", Timeout: time.Second, IdentityHeader: name}}},
-		"rateLimit.per: Key needs":            {Auth: &table.Auth{External: &table.External{Path: "/", Timeout: time.Second}}, RateLimit: &table.RateLimit{Requests: 1, Period: time.Second, Burst: 1, Per: table.PerKey}},
-		"auth.basic.realm ":                   {Auth: &table.Auth{Basic: &table.Basic{Realm: `"`}}},
-		"auth.jwt: ":                          {Auth: &table.Auth{JWT: &table.JWT{Issuer: "i"}}},
-		"auth.jwt.claimsToHeaders: ":          {Auth: &table.Auth{JWT: &table.JWT{Issuer: "i", JWKSURL: "https://i/", ClaimHeaders: []table.ClaimHeader{{Header: "Host"}}}}},
-		"auth.jwt.requireClaims: ":            {Auth: &table.Auth{JWT: &table.JWT{Issuer: "i", JWKSURL: "https://i/", Required: []table.RequiredClaim{{Claim: "a"}}}}},
-		"auth.jwt.requireClaims: claim scope": {Auth: &table.Auth{JWT: &table.JWT{Issuer: "i", JWKSURL: "https://i/", Required: []table.RequiredClaim{{Claim: "scope", Values: []string{"a b"}}}}}},
+		"clientAddresses: ":                   {Settings: list.Settings{ClientAddresses: &address.Rule{}}},
+		"clientAddresses.allow: ":             {Settings: list.Settings{ClientAddresses: &address.Rule{Allow: []string{"10.0.0.0/33"}}}},
+		"clientAddresses.deny: ":              {Settings: list.Settings{ClientAddresses: &address.Rule{Deny: []string{"fe80::1%eth0"}}}},
+		"rateLimit: ":                         {Settings: list.Settings{RateLimit: &ratelimit.Limit{}}},
+		"rateLimit.per: ":                     {Settings: list.Settings{RateLimit: &ratelimit.Limit{Per: ratelimit.PerKey}}},
+		"auth: ":                              {Settings: list.Settings{Auth: &auth.Policy{}}},
+		"auth.apiKey: ":                       {Settings: list.Settings{Auth: &auth.Policy{APIKey: &auth.APIKey{}}}},
+		"auth.apiKey.header: ":                {Settings: list.Settings{Auth: &auth.Policy{APIKey: &auth.APIKey{Header: name}}}},
+		"auth.external.path":                  {Settings: list.Settings{Auth: &auth.Policy{External: &auth.External{Path: "x", Timeout: time.Second}}}},
+		"auth.external.path: it":              {Settings: list.Settings{Auth: &auth.Policy{External: &auth.External{Path: "/x", GRPC: true, Timeout: time.Second}}}},
+		"auth.external.body":                  {Settings: list.Settings{Auth: &auth.Policy{External: &auth.External{Path: "/", MaxBody: 1<<20 + 1, Timeout: time.Second}}}},
+		"auth.external.timeout":               {Settings: list.Settings{Auth: &auth.Policy{External: &auth.External{Path: "/"}}}},
+		"auth.external.requestHeaders":        {Settings: list.Settings{Auth: &auth.Policy{External: &auth.External{Path: "/", Timeout: time.Second, RequestHeaders: []string{"x-forwarded-for"}}}}},
+		"auth.external.backendHeaders":        {Settings: list.Settings{Auth: &auth.Policy{External: &auth.External{Path: "/", Timeout: time.Second, BackendHeaders: []string{"Content-Length"}}}}},
+		"auth.external.identityHeader":        {Settings: list.Settings{Auth: &auth.Policy{External: &auth.External{Path: "/", Timeout: time.Second, IdentityHeader: name}}}},
+		"rateLimit.per: Key needs":            {Settings: list.Settings{Auth: &auth.Policy{External: &auth.External{Path: "/", Timeout: time.Second}}, RateLimit: &ratelimit.Limit{Requests: 1, Period: time.Second, Burst: 1, Per: ratelimit.PerKey}}},
+		"auth.basic.realm ":                   {Settings: list.Settings{Auth: &auth.Policy{Basic: &auth.Basic{Realm: `"`}}}},
+		"auth.jwt: ":                          {Settings: list.Settings{Auth: &auth.Policy{JWT: &auth.JWT{Issuer: "i"}}}},
+		"auth.jwt.claimsToHeaders: ":          {Settings: list.Settings{Auth: &auth.Policy{JWT: &auth.JWT{Issuer: "i", JWKSURL: "https://i/", ClaimHeaders: []auth.ClaimHeader{{Header: "Host"}}}}}},
+		"auth.jwt.requireClaims: ":            {Settings: list.Settings{Auth: &auth.Policy{JWT: &auth.JWT{Issuer: "i", JWKSURL: "https://i/", Required: []auth.RequiredClaim{{Claim: "a"}}}}}},
+		"auth.jwt.requireClaims: claim scope": {Settings: list.Settings{Auth: &auth.Policy{JWT: &auth.JWT{Issuer: "i", JWKSURL: "https://i/", Required: []auth.RequiredClaim{{Claim: "scope", Values: []string{"a b"}}}}}}},
 	} {
 		t.Run(want, func(t *testing.T) {
 			rule.Direct = answer
@@ -223,7 +228,7 @@ func TestACompilerChecksWhatIsUnsafe(t *testing.T) {
 
 // Without an ID, nothing is known about who else comes in.
 func TestAuthWithoutAnIDIsLikeNoOther(t *testing.T) {
-	auth := &table.Auth{APIKey: &table.APIKey{Header: "X-Key"}}
+	auth := &auth.Policy{APIKey: &auth.APIKey{Header: "X-Key"}}
 	to := []model.BackendRef{{Service: "web", Port: 80, Weight: 1}}
 	path, err := table.ParsePath("/a/..%2Fb")
 	if err != nil {
@@ -232,7 +237,7 @@ func TestAuthWithoutAnIDIsLikeNoOther(t *testing.T) {
 	for _, id := range []string{"", "same"} {
 		auth.ID = id
 		compiled, problems := oneListener(table.Input{Services: everywhere(), Rules: []table.Rule{
-			{Path: "/a", Auth: auth, Backends: to}, {Index: 1, Path: "/b", Auth: auth, Backends: to},
+			{Path: "/a", Settings: list.Settings{Auth: auth}, Backends: to}, {Index: 1, Path: "/b", Settings: list.Settings{Auth: auth}, Backends: to},
 		}})
 		if len(problems) > 0 {
 			t.Fatal(problems)

@@ -1,10 +1,12 @@
 package table
 
 import (
+	"fmt"
+	"regexp"
+
+	"github.com/slipway-dev/slipway/internal/gateway/feature"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
-
-import "regexp"
 
 // texts are expressions and paths that were compiled before. A rule may come once for each match and hostname of its route, and
 // whoever writes routes must not make the same work many times, nor have the result kept many times.
@@ -55,8 +57,8 @@ func (t *texts) path(text string) (Path, error) {
 	return known.path, known.err
 }
 
-// check checks a path that may be empty.
-func (t *texts) check(field, path string) *model.Fault {
+// Path implements feature.Checks.
+func (t *texts) Path(field, path string) *model.Fault {
 	if path == "" {
 		return nil
 	}
@@ -81,3 +83,29 @@ func (t *texts) readingsOf(prefix string) []string {
 	t.prefixes[prefix] = known
 	return known
 }
+
+// OwnPath implements feature.Checks: the path must have one reading, which is itself.
+func (t *texts) OwnPath(field, text string) *model.Fault {
+	path, err := ParsePath(text)
+	if err != nil || !path.ReadsOneWay() || path.Match != text || text == "/" {
+		return model.Invalid("%s: %q is not a plain path such as /oauth2/callback", field, text)
+	}
+	return nil
+}
+
+// HealthCheck implements feature.Checks.
+func (t *texts) HealthCheck(h *model.HealthCheck) string {
+	if _, err := t.path(h.Path); err != nil {
+		return fmt.Sprintf("path: %q cannot be a path: %v", h.Path, err)
+	}
+	if h.Host != "" && !isHostName(h.Host) {
+		return fmt.Sprintf("host: %q is not a lower case DNS name", h.Host)
+	}
+	if h.Period <= 0 || h.Timeout <= 0 || h.Healthy < 1 || h.Unhealthy < 1 {
+		return "periodSeconds, timeoutSeconds, healthyThreshold and unhealthyThreshold must be at least 1"
+	}
+	return ""
+}
+
+// Checks are what the table knows of paths, for who reads a spec.
+func Checks() feature.Checks { return newTexts() }

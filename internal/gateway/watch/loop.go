@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/auth"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/quota"
@@ -128,11 +129,11 @@ func (s *Source) missingKeys(served *table.Table) []document.Problem {
 	missing := s.options.MissingKeys()
 	var problems []document.Problem
 	for _, route := range served.Routes {
-		if route.Auth != nil && route.Auth.OIDC != nil && missing[table.ProviderAddress(route.Auth.OIDC.Issuer)] {
+		if route.Auth != nil && route.Auth.OIDC != nil && missing[auth.ProviderAddress(route.Auth.OIDC.Issuer)] {
 			problems = append(problems, document.Problem{
 				Route: route.Index, Name: route.Name, Field: fmt.Sprintf("spec.routes[%d]", route.Index),
 				Reason:  slipwayv1alpha1.ReasonProviderNotFetched,
-				Message: fmt.Sprintf("auth.oidc.issuer: what the provider publishes at %s could not be fetched or used yet", table.ProviderAddress(route.Auth.OIDC.Issuer)),
+				Message: fmt.Sprintf("auth.oidc.issuer: what the provider publishes at %s could not be fetched or used yet", auth.ProviderAddress(route.Auth.OIDC.Issuer)),
 			})
 			continue
 		}

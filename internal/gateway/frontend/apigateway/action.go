@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/feature"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
@@ -12,13 +13,13 @@ import (
 // addActions adds what happens to the route's requests. The table checks it.
 func addActions(rule *table.Rule, spec *slipwayv1alpha1.Route) {
 	rule.RequestHeaders, rule.ResponseHeaders = headerEdit(spec.RequestHeaders), headerEdit(spec.ResponseHeaders)
-	rule.MaxBodyBytes = value(spec.MaxBodyBytes, 0)
+	rule.MaxBodyBytes = feature.Value(spec.MaxBodyBytes, 0)
 	if in := spec.Rewrite; in != nil {
 		rule.Rewrite = &model.Rewrite{Host: string(in.Host), FullPath: string(in.Path), PathPrefix: string(in.PathPrefix)}
 	}
 	if in := spec.Redirect; in != nil {
 		rule.Redirect = &model.Redirect{
-			StatusCode: int(value(in.StatusCode, http.StatusFound)), Scheme: in.Scheme, Host: string(in.Host), Port: value(in.Port, 0), FullPath: string(in.Path), PathPrefix: in.PathPrefix,
+			StatusCode: int(feature.Value(in.StatusCode, http.StatusFound)), Scheme: in.Scheme, Host: string(in.Host), Port: feature.Value(in.Port, 0), FullPath: string(in.Path), PathPrefix: in.PathPrefix,
 		}
 	}
 	if in := spec.DirectResponse; in != nil {
@@ -28,27 +29,13 @@ func addActions(rule *table.Rule, spec *slipwayv1alpha1.Route) {
 			Body:        []byte(in.Body),
 		}
 	}
-	if spec.CORS != nil {
-		rule.CORS = corsRule(spec.CORS)
-	}
-}
-
-func addressRule(in *slipwayv1alpha1.ClientAddresses) *table.AddressRule {
-	return &table.AddressRule{Allow: words(in.Allow), Deny: words(in.Deny)}
-}
-
-func corsRule(in *slipwayv1alpha1.CORS) *table.CORSRule {
-	return &table.CORSRule{
-		AllowOrigins: words(in.AllowOrigins), AllowMethods: words(in.AllowMethods), AllowHeaders: words(in.AllowHeaders),
-		ExposeHeaders: words(in.ExposeHeaders), AllowCredentials: in.AllowCredentials, MaxAgeSeconds: in.MaxAgeSeconds,
-	}
 }
 
 func headerEdit(spec *slipwayv1alpha1.HeaderEdit) *model.HeaderEdit {
 	if spec == nil {
 		return nil
 	}
-	return &model.HeaderEdit{Remove: words(spec.Remove), Set: headerFields(spec.Set), Add: headerFields(spec.Add)}
+	return &model.HeaderEdit{Remove: feature.Words(spec.Remove), Set: headerFields(spec.Set), Add: headerFields(spec.Add)}
 }
 
 func headerFields(spec []slipwayv1alpha1.HeaderField) []model.HeaderField {

@@ -94,17 +94,3 @@ func TestALogInMustBeAbleToEnd(t *testing.T) {
 		})
 	}
 }
-
-func TestALogInOfAPolicyNeedsItsSecret(t *testing.T) {
-	spec := &slipwayv1alpha1.Auth{OIDC: &slipwayv1alpha1.OIDCAuth{
-		Issuer: issuer, ClientID: "shop", ClientSecretRef: slipwayv1alpha1.OIDCSecret{Name: "login", Key: "secret"},
-	}}
-	made, fault := apigateway.Authentication("team", spec, login(issuer, "0123456789abcdef"), nil)
-	if fault != nil || made.OIDC == nil || len(made.OIDC.Secrets) != 1 {
-		t.Errorf("got %v, %v", made, fault)
-	}
-	made, fault = apigateway.Authentication("team", spec, login("https://evil.test", "canary-canary-canary"), nil)
-	if made != nil || fault == nil || fault.Reason != slipwayv1alpha1.ReasonInvalidSecret || strings.Contains(fault.Message, "canary") {
-		t.Errorf("with a Secret for another issuer: got %v, %v", made, fault)
-	}
-}

@@ -1,21 +1,12 @@
 package apigateway
 
 import (
-	"cmp"
 	"fmt"
-	"time"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/backends"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
-)
-
-// These are the defaults of a health check.
-const (
-	defaultCheckPeriod  = 10
-	defaultCheckTimeout = 1
-	defaultHealthy      = 1
-	defaultUnhealthy    = 3
 )
 
 // healthCheck sets the health check of a backend. An invalid check is ignored, because its
@@ -30,8 +21,8 @@ func (c *compiler) healthCheck(index int) {
 		report(slipwayv1alpha1.ReasonImageIncompatible, fmt.Sprintf("%s: this version of the gateway does not know the field", field))
 		return
 	}
-	check := newHealthCheck(spec)
-	if wrong := table.WrongHealthCheck(check); wrong != "" {
+	check := backends.HealthCheck(spec)
+	if wrong := c.checks.HealthCheck(check); wrong != "" {
 		report(slipwayv1alpha1.ReasonInvalid, wrong)
 		return
 	}
@@ -67,16 +58,4 @@ func (c *compiler) problemsOfChecks(compiled *table.Table) []model.Problem {
 		}
 	}
 	return problems
-}
-
-func newHealthCheck(spec *slipwayv1alpha1.BackendHealthCheck) *model.HealthCheck {
-	seconds := func(in *int32, fallback int32) time.Duration { return time.Duration(value(in, fallback)) * time.Second }
-	return &model.HealthCheck{
-		Path:      cmp.Or(string(spec.Path), "/"),
-		Host:      string(spec.Host),
-		Period:    seconds(spec.PeriodSeconds, defaultCheckPeriod),
-		Timeout:   seconds(spec.TimeoutSeconds, defaultCheckTimeout),
-		Healthy:   int(value(spec.HealthyThreshold, defaultHealthy)),
-		Unhealthy: int(value(spec.UnhealthyThreshold, defaultUnhealthy)),
-	}
 }

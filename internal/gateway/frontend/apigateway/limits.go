@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/backends"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
@@ -32,7 +33,7 @@ func (c *compiler) policySettings(index int) (model.Settings, *model.Fault) {
 	_, taken := c.settings[backendName(spec.Name, spec.Port)]
 	field, unknown := c.in.UnknownPolicies[index]
 	protocol, known := protocolOf(spec.Protocol)
-	limits := limitsOf(spec)
+	limits := backends.Limits(spec.MaxConnections, spec.MaxPendingRequests, spec.MaxRequests)
 	wrong := limits.Wrong()
 	switch {
 	case unknown:
@@ -67,12 +68,4 @@ func protocolOf(name slipwayv1alpha1.BackendProtocol) (protocol *model.Protocol,
 		return new(model.ProtocolGRPC), true
 	}
 	return nil, false
-}
-
-func limitsOf(spec *slipwayv1alpha1.BackendPolicy) model.Limits {
-	limits := model.DefaultLimits()
-	limits.Connections = int(value(spec.MaxConnections, int32(limits.Connections)))
-	limits.Pending = int(value(spec.MaxPendingRequests, int32(limits.Pending)))
-	limits.Requests = int(value(spec.MaxRequests, int32(limits.Requests)))
-	return limits
 }

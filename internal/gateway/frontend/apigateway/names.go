@@ -2,6 +2,7 @@ package apigateway
 
 import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/auth"
 )
 
 // Names are the names of what a spec refers to. The operator permits the pods to read these objects, and the pods follow them. Both
@@ -61,24 +62,15 @@ func KeepsSessions(affinity *slipwayv1alpha1.SessionAffinity) bool {
 	return affinity != nil && affinity.None == nil
 }
 
-func (n *Names) addAuth(auth *slipwayv1alpha1.Auth) {
-	if auth == nil {
+func (n *Names) addAuth(in *slipwayv1alpha1.Auth) {
+	if in == nil {
 		return
 	}
-	if auth.APIKey != nil {
-		n.Secrets[auth.APIKey.SecretRef.Name] = true
+	if secret, _, needs := auth.CredentialsOf(in); needs {
+		n.Secrets[secret] = true
 	}
-	if auth.Basic != nil {
-		n.Secrets[auth.Basic.SecretRef.Name] = true
-	}
-	if auth.JWT != nil && auth.JWT.JWKSSecretRef != nil {
-		n.Secrets[auth.JWT.JWKSSecretRef.Name] = true
-	}
-	if auth.OIDC != nil {
-		n.Secrets[auth.OIDC.ClientSecretRef.Name] = true
-	}
-	if auth.External != nil {
-		n.Services[string(auth.External.BackendService.Name)] = true
+	if in.External != nil {
+		n.Services[string(in.External.BackendService.Name)] = true
 	}
 }
 

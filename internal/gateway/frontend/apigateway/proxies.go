@@ -2,8 +2,6 @@ package apigateway
 
 import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/gateway/model"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // privateRanges are the usual addresses of proxies in a cluster, and of everything else in it.
@@ -34,17 +32,4 @@ func TrustedProxies(spec *slipwayv1alpha1.APIGatewaySpec) []string {
 		return privateRanges
 	}
 	return spec.TrustedProxies
-}
-
-// addClientAddresses adds which clients are let in. A header that everybody may send must not open a list.
-func (c *compiler) addClientAddresses(rule *table.Rule, spec *slipwayv1alpha1.Route) *model.Fault {
-	if spec.ClientAddresses == nil {
-		return nil
-	}
-	if c.in.BelievesEverybody {
-		return invalid("clientAddresses: spec.trustedProxies is not set, so everything in the cluster may say in X-Forwarded-For which address it has: " +
-			"name there the proxies in front of the gateway, or choose an expose.type by which clients reach the gateway directly")
-	}
-	rule.ClientAddresses = addressRule(spec.ClientAddresses)
-	return nil
 }

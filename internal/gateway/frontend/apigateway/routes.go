@@ -2,11 +2,12 @@ package apigateway
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/feature"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/cors"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
@@ -48,21 +49,17 @@ type Input struct {
 }
 
 // WhyMissing says why a Secret has no content.
-func (in *Input) WhyMissing(secret string) string { return whyMissing(in.Unreadable[secret]) }
-
-func whyMissing(unreadable bool) string {
-	if unreadable {
-		return "may not be read by the gateway"
-	}
-	return "does not exist"
-}
+func (in *Input) WhyMissing(secret string) string { return feature.WhyMissing(in.Unreadable[secret]) }
 
 // Compile makes a table, and returns the problems of what cannot be served as the spec says.
 // It never fails as a whole. Problems of policies come first, then those of routes, then
 // those of health checks and streams, each in the order of the spec. The first problem of a route is the
 // one to report.
 func Compile(in Input) (*table.Table, []model.Problem) {
-	c := &compiler{in: in, names: map[string]bool{}, settings: map[model.BackendName]model.Settings{}, checked: map[int]model.Problem{}}
+	c := &compiler{
+		in: in, names: map[string]bool{}, settings: map[model.BackendName]model.Settings{}, checked: map[int]model.Problem{},
+		checks: table.Checks(),
+	}
 	for i := range in.BackendPolicies {
 		c.policy(i)
 	}
@@ -94,6 +91,7 @@ func Compile(in Input) (*table.Table, []model.Problem) {
 // compiler is the state while the spec is read.
 type compiler struct {
 	in         Input
+	checks     feature.Checks
 	names      map[string]bool // names in use
 	owners     []int           // routes that keep their declared name
 	settings   map[model.BackendName]model.Settings
@@ -102,10 +100,6 @@ type compiler struct {
 	streams    []model.Problem       // of streams that are not served
 	checked    map[int]model.Problem // of health checks, by index
 	repeated   []int                 // health checks of a backend that has one
-}
-
-func invalid(format string, args ...any) *model.Fault {
-	return &model.Fault{Reason: slipwayv1alpha1.ReasonInvalidRoute, Message: fmt.Sprintf(format, args...)}
 }
 
 func backendName(service slipwayv1alpha1.ServiceName, port int32) model.BackendName {
@@ -125,20 +119,21 @@ func (c *compiler) rule(index int) table.Rule {
 	addMatch(&rule, spec)
 	if rule.Fault = c.meaningless(index); rule.Fault != nil {
 		if spec.CORS != nil {
-			rule.CORS = &table.CORSRule{} // preflight requests are among its requests
+			rule.CORS = &cors.Rule{} // preflight requests are among its requests
 		}
 		return rule
 	}
 	addActions(&rule, spec)
 	addBackends(&rule, spec)
-	rule.Fault = c.addPolicies(&rule, spec)
+	rule.Fault = c.addSettings(&rule, spec)
 	return rule
 }
 
 // meaningless says why it is not known what a route does. It is nil if it is known.
 func (c *compiler) meaningless(index int) *model.Fault {
 	if field, unknown := c.in.Unknown[index]; unknown {
-		return &model.Fault{Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: fmt.Sprintf("%s: this version of the gateway does not know the field", field)}
+		return &model.Fault{Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: fmt.Sprintf(
+			"%s: this version of the gateway does not know the field", field)}
 	}
 	spec, answers := &c.in.Routes[index], 0
 	for _, is := range []bool{spec.BackendService != nil, len(spec.Backends) > 0, spec.Redirect != nil, spec.DirectResponse != nil} {
@@ -147,7 +142,7 @@ func (c *compiler) meaningless(index int) *model.Fault {
 		}
 	}
 	if answers != 1 {
-		return invalid("exactly one of backendService, backends, redirect and directResponse must be set")
+		return model.Invalid("exactly one of backendService, backends, redirect and directResponse must be set")
 	}
 	return nil
 }
@@ -181,9 +176,12 @@ func (c *compiler) name(index int) string {
 // addMatch adds what selects the route's requests.
 func addMatch(rule *table.Rule, spec *slipwayv1alpha1.Route) {
 	rule.Host, rule.Path, rule.PathType = string(spec.Host), spec.Path, table.PathType(spec.PathType)
-	rule.Methods = words(spec.Methods)
+	rule.Methods = feature.Words(spec.Methods)
 	for _, header := range spec.Headers {
-		rule.Headers = append(rule.Headers, table.ValueMatch{Name: string(header.Name), Type: table.MatchType(header.Type), Value: header.Value})
+		rule.Headers = append(rule.Headers, table.ValueMatch{
+			Name: string(header.Name), Type: table.MatchType(header.Type),
+			Value: header.Value,
+		})
 	}
 	for _, param := range spec.QueryParams {
 		rule.Query = append(rule.Query, table.ValueMatch{Name: param.Name, Type: table.MatchType(param.Type), Value: param.Value})
@@ -197,7 +195,7 @@ func addBackends(rule *table.Rule, spec *slipwayv1alpha1.Route) {
 	}
 	for _, in := range spec.Backends {
 		rule.Backends = append(rule.Backends, model.BackendRef{
-			Service: string(in.Name), Port: in.Port, Weight: uint32(max(value(in.Weight, 1), 0)), Field: "backends",
+			Service: string(in.Name), Port: in.Port, Weight: uint32(max(feature.Value(in.Weight, 1), 0)), Field: "backends",
 			RequestHeaders: backendEdit(in.RequestHeaders), ResponseHeaders: backendEdit(in.ResponseHeaders),
 		})
 	}
@@ -212,10 +210,10 @@ func addBackends(rule *table.Rule, spec *slipwayv1alpha1.Route) {
 func mirrorRef(field string, in *slipwayv1alpha1.Mirror) model.MirrorRef {
 	ref := model.MirrorRef{
 		Service: string(in.BackendService.Name), Port: in.BackendService.Port, Field: field,
-		Numerator: uint32(min(max(value(in.Percent, 100), 0), 100)), Denominator: 100,
+		Numerator: uint32(min(max(feature.Value(in.Percent, 100), 0), 100)), Denominator: 100,
 	}
 	if of := in.Fraction; of != nil {
-		ref.Numerator, ref.Denominator = uint32(max(of.Numerator, 0)), uint32(max(value(of.Denominator, 100), 0))
+		ref.Numerator, ref.Denominator = uint32(max(of.Numerator, 0)), uint32(max(feature.Value(of.Denominator, 100), 0))
 	}
 	return ref
 }
@@ -224,7 +222,7 @@ func backendEdit(in *slipwayv1alpha1.BackendHeaderEdit) *model.HeaderEdit {
 	if in == nil {
 		return nil
 	}
-	edit := &model.HeaderEdit{Remove: words(in.Remove)}
+	edit := &model.HeaderEdit{Remove: feature.Words(in.Remove)}
 	for _, field := range in.Set {
 		edit.Set = append(edit.Set, model.HeaderField{Name: string(field.Name), Value: string(field.Value)})
 	}
@@ -232,30 +230,4 @@ func backendEdit(in *slipwayv1alpha1.BackendHeaderEdit) *model.HeaderEdit {
 		edit.Add = append(edit.Add, model.HeaderField{Name: string(field.Name), Value: string(field.Value)})
 	}
 	return edit
-}
-
-// describe returns equal texts for equal fields, and different texts for different ones.
-func describe(field any) string {
-	text, err := json.Marshal(field)
-	if err != nil { // cannot happen for API types
-		return fmt.Sprintf("%+v", field)
-	}
-	return string(text)
-}
-
-// words returns the elements of a list as plain text.
-func words[T ~string](list []T) []string {
-	var out []string
-	for _, word := range list {
-		out = append(out, string(word))
-	}
-	return out
-}
-
-// value returns what the pointer points to, or the default.
-func value[T any](pointer *T, fallback T) T {
-	if pointer == nil {
-		return fallback
-	}
-	return *pointer
 }

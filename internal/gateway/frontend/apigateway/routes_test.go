@@ -11,6 +11,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/compress"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/cache"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
@@ -131,12 +132,12 @@ func TestWhatIsKept(t *testing.T) {
 	none, few := int32(0), int32(10)
 	for name, test := range map[string]struct {
 		spec  *slipwayv1alpha1.Cache
-		want  *table.Cache
+		want  *cache.Policy
 		fault string
 	}{
 		"off":            {nil, nil, ""},
-		"defaults":       {&slipwayv1alpha1.Cache{}, &table.Cache{MaxBytes: 1 << 20, MaxAge: time.Hour}, ""},
-		"everything":     {&slipwayv1alpha1.Cache{Mode: "Store", MaxBytes: &few, MaxAgeSeconds: &few}, &table.Cache{MaxBytes: 10, MaxAge: 10 * time.Second}, ""},
+		"defaults":       {&slipwayv1alpha1.Cache{}, &cache.Policy{MaxBytes: 1 << 20, MaxAge: time.Hour}, ""},
+		"everything":     {&slipwayv1alpha1.Cache{Mode: "Store", MaxBytes: &few, MaxAgeSeconds: &few}, &cache.Policy{MaxBytes: 10, MaxAge: 10 * time.Second}, ""},
 		"switched off":   {&slipwayv1alpha1.Cache{Mode: "Off"}, nil, ""},
 		"unknown":        {&slipwayv1alpha1.Cache{Mode: "Maybe"}, nil, `cache.mode: "Maybe" is neither`},
 		"nothing is ok":  {&slipwayv1alpha1.Cache{MaxBytes: &none}, nil, "cache.maxBytes: 0 is less than 1"},

@@ -1,12 +1,10 @@
 package apigateway_test
 
 import (
-	"strings"
 	"testing"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // A count that is not known may restrict more than those that are, so its route serves nothing.
@@ -27,25 +25,6 @@ func TestWhoCountsIsKnownOrTheRouteIsRefused(t *testing.T) {
 		}
 		if !want.refused && route.RateLimit.Shared != want.shared {
 			t.Errorf("count %q: shared is %v", count, route.RateLimit.Shared)
-		}
-	}
-}
-
-// A GatewayPolicy says it in the same words.
-func TestAPolicyMayHaveALimitOfTheGateway(t *testing.T) {
-	for count, want := range map[slipwayv1alpha1.RateLimitCount]struct{ shared, refused bool }{
-		"":        {false, false},
-		"Replica": {false, false},
-		"Gateway": {true, false},
-		"Cluster": {false, true},
-	} {
-		rule := table.Rule{}
-		f := apigateway.Restrict(&rule, &slipwayv1alpha1.GatewayPolicySettings{RateLimit: &slipwayv1alpha1.RateLimit{Requests: 1, Count: count}})
-		if refused := f != nil && strings.Contains(f.Message, "rateLimit.count"); refused != want.refused {
-			t.Errorf("count %q: the fault is %+v", count, f)
-		}
-		if !want.refused && rule.RateLimit.Shared != want.shared {
-			t.Errorf("count %q: shared is %v", count, rule.RateLimit.Shared)
 		}
 	}
 }

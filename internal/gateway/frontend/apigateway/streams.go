@@ -6,13 +6,18 @@ import (
 	"slices"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/feature"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/address"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/quota"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // reservedPorts are those of HTTP and HTTPS in the Service, and those that the pods use themselves.
-var reservedPorts = map[int32]string{80: "HTTP", 443: "HTTPS", 8080: "HTTP of the pods", 8443: "HTTPS of the pods", 8081: "the admin port of the pods", quota.Port: "rate limits that the pods share"}
+var reservedPorts = map[int32]string{
+	80: "HTTP", 443: "HTTPS", 8080: "HTTP of the pods", 8443: "HTTPS of the pods",
+	8081: "the admin port of the pods", quota.Port: "rate limits that the pods share",
+}
 
 // streamPlace is what only one stream can have.
 type streamPlace struct {
@@ -29,7 +34,8 @@ func StreamFaults(streams []slipwayv1alpha1.Stream) []*model.Fault {
 		spec := &streams[i]
 		f := streamFault(spec)
 		if f == nil && names[spec.Name] {
-			f = &model.Fault{Reason: slipwayv1alpha1.ReasonDuplicateName, Message: fmt.Sprintf("name: an earlier stream is called %q", spec.Name)}
+			f = &model.Fault{Reason: slipwayv1alpha1.ReasonDuplicateName, Message: fmt.Sprintf(
+				"name: an earlier stream is called %q", spec.Name)}
 		}
 		if f == nil {
 			f = conflict(spec, ports, places)
@@ -62,7 +68,8 @@ func streamFault(spec *slipwayv1alpha1.Stream) *model.Fault {
 		return wrong("protocol: %q is neither TCP nor TLS", spec.Protocol)
 	case spec.Protocol == slipwayv1alpha1.StreamTCP && (len(spec.Hostnames) > 0 || spec.TLSMode != "" || len(spec.CertificateRefs) > 0):
 		return wrong("hostnames, tlsMode and certificateRefs need protocol TLS")
-	case !slices.Contains([]slipwayv1alpha1.StreamTLSMode{"", slipwayv1alpha1.StreamPassthrough, slipwayv1alpha1.StreamTerminate}, spec.TLSMode):
+	case !slices.Contains([]slipwayv1alpha1.StreamTLSMode{"", slipwayv1alpha1.StreamPassthrough, slipwayv1alpha1.StreamTerminate},
+		spec.TLSMode):
 		return wrong("tlsMode: %q is neither Passthrough nor Terminate", spec.TLSMode)
 	case terminates(spec) && len(spec.CertificateRefs) == 0:
 		return wrong("certificateRefs: tlsMode Terminate needs one")
@@ -103,7 +110,7 @@ func hostnamesOf(spec *slipwayv1alpha1.Stream) []string {
 	if len(spec.Hostnames) == 0 {
 		return []string{""}
 	}
-	return words(spec.Hostnames)
+	return feature.Words(spec.Hostnames)
 }
 
 func terminates(spec *slipwayv1alpha1.Stream) bool {
@@ -122,10 +129,16 @@ func transport(spec *slipwayv1alpha1.Stream) model.Transport {
 func streamRule(spec *slipwayv1alpha1.Stream) table.Rule {
 	rule := table.Rule{Name: "stream:" + spec.Name, Transport: transport(spec)}
 	for _, in := range spec.Backends {
-		rule.Backends = append(rule.Backends, model.BackendRef{Service: in.Name, Port: in.Port, Weight: uint32(max(value(in.Weight, 1), 0)), Field: "backends"})
+		rule.Backends = append(rule.Backends, model.BackendRef{
+			Service: in.Name, Port: in.Port,
+			Weight: uint32(max(feature.Value(in.Weight, 1), 0)), Field: "backends",
+		})
 	}
 	if spec.ClientAddresses != nil {
-		rule.ClientAddresses = addressRule(spec.ClientAddresses)
+		rule.ClientAddresses = &address.Rule{
+			Allow: feature.Words(spec.ClientAddresses.Allow),
+			Deny:  feature.Words(spec.ClientAddresses.Deny),
+		}
 	}
 	return rule
 }
@@ -154,7 +167,10 @@ func (in *Input) StreamListeners() []StreamListener {
 			names = append(names, ref.Name)
 		}
 		for _, hostname := range hostnamesOf(spec) {
-			list = append(list, StreamListener{Port: spec.Port, Secure: spec.Protocol == slipwayv1alpha1.StreamTLS, Hostname: hostname, Certificates: names})
+			list = append(list, StreamListener{
+				Port: spec.Port, Secure: spec.Protocol == slipwayv1alpha1.StreamTLS, Hostname: hostname,
+				Certificates: names,
+			})
 		}
 	}
 	return list
@@ -164,7 +180,8 @@ func (in *Input) StreamListeners() []StreamListener {
 func (in *Input) streamFaults() []*model.Fault {
 	faults := StreamFaults(in.Streams)
 	for i, field := range in.UnknownStreams {
-		faults[i] = &model.Fault{Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: fmt.Sprintf("%s: this version of the gateway does not know the field", field)}
+		faults[i] = &model.Fault{Reason: slipwayv1alpha1.ReasonImageIncompatible, Message: fmt.Sprintf(
+			"%s: this version of the gateway does not know the field", field)}
 	}
 	return faults
 }
@@ -187,7 +204,8 @@ func (c *compiler) addStreams(out *table.Input) {
 		for _, hostname := range hostnamesOf(spec) {
 			rule.Listeners = append(rule.Listeners, len(out.Listeners))
 			out.Listeners = append(out.Listeners, table.Listener{
-				Name: spec.Name, Port: spec.Port, Secure: spec.Protocol == slipwayv1alpha1.StreamTLS, Hostname: hostname, Transport: rule.Transport,
+				Name: spec.Name, Port: spec.Port, Secure: spec.Protocol == slipwayv1alpha1.StreamTLS, Hostname: hostname,
+				Transport: rule.Transport,
 			})
 			caught[spec.Port] = caught[spec.Port] || hostname == ""
 		}
@@ -198,7 +216,10 @@ func (c *compiler) addStreams(out *table.Input) {
 	// Without a listener of its own, what asks for another name would be served as HTTPS.
 	for _, port := range slices.Sorted(maps.Keys(secure)) {
 		if secure[port] && !caught[port] {
-			out.Listeners = append(out.Listeners, table.Listener{Name: fmt.Sprint("others on ", port), Port: port, Secure: true, Transport: model.TransportTLS})
+			out.Listeners = append(out.Listeners, table.Listener{
+				Name: fmt.Sprint("others on ", port), Port: port, Secure: true,
+				Transport: model.TransportTLS,
+			})
 		}
 	}
 }

@@ -11,8 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/feature"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/auth"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // backendTLS makes what a policy says about TLS, with the contents of what it names. With a fault, the backend must not be
@@ -22,7 +23,7 @@ func (c *compiler) backendTLS(spec *slipwayv1alpha1.BackendTLS) (*model.BackendT
 		return nil, &model.Fault{Reason: slipwayv1alpha1.ReasonInvalid, Message: "tls.hostname: it is missing"}
 	}
 	in := model.BackendTLSInput{ServerName: spec.Hostname, System: len(spec.CACertificates) == 0}
-	for _, name := range words(spec.SubjectAltNames) {
+	for _, name := range feature.Words(spec.SubjectAltNames) {
 		if strings.Contains(name, "://") {
 			in.URIs = append(in.URIs, name)
 		} else {
@@ -35,21 +36,24 @@ func (c *compiler) backendTLS(spec *slipwayv1alpha1.BackendTLS) (*model.BackendT
 	}
 	if spec.ClientCertificateRef != nil {
 		const field = "tls.clientCertificateRef"
-		data, f := c.secret(field, spec.ClientCertificateRef.Name)
+		from := c.source()
+		data, f := from.Secret(field, spec.ClientCertificateRef.Name)
 		if f != nil {
 			return nil, f
 		}
 		in.Certificate, in.PrivateKey = data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey]
 		if len(in.Certificate) == 0 || len(in.PrivateKey) == 0 {
 			return nil, &model.Fault{
-				Reason:  slipwayv1alpha1.ReasonInvalidCertificate,
-				Message: fmt.Sprintf("%s: Secret %q must have a certificate in %s and its key in %s", field, spec.ClientCertificateRef.Name, corev1.TLSCertKey, corev1.TLSPrivateKeyKey),
+				Reason: slipwayv1alpha1.ReasonInvalidCertificate,
+				Message: fmt.Sprintf("%s: Secret %q must have a certificate in %s and its key in %s", field,
+					spec.ClientCertificateRef.Name, corev1.TLSCertKey, corev1.TLSPrivateKeyKey),
 			}
 		}
 	}
 	made, err := model.NewBackendTLS(in)
 	if err != nil { // the authorities were read before, so it is the certificate
-		return nil, &model.Fault{Reason: slipwayv1alpha1.ReasonInvalidCertificate, Message: fmt.Sprintf("tls.clientCertificateRef: Secret %q: %v", spec.ClientCertificateRef.Name, err)}
+		return nil, &model.Fault{Reason: slipwayv1alpha1.ReasonInvalidCertificate, Message: fmt.Sprintf(
+			"tls.clientCertificateRef: Secret %q: %v", spec.ClientCertificateRef.Name, err)}
 	}
 	return made, nil
 }
@@ -82,7 +86,8 @@ func (in *Input) clients(spec *slipwayv1alpha1.ClientCertificates) (Clients, *mo
 	case slipwayv1alpha1.ClientCertificatesAllowInsecureFallback:
 		made.Optional = true
 	default:
-		return made, &model.Fault{Reason: slipwayv1alpha1.ReasonInvalid, Message: fmt.Sprintf("mode: %q is neither Require nor AllowInsecureFallback", spec.Mode)}
+		return made, &model.Fault{Reason: slipwayv1alpha1.ReasonInvalid, Message: fmt.Sprintf(
+			"mode: %q is neither Require nor AllowInsecureFallback", spec.Mode)}
 	}
 	for _, header := range []struct {
 		field, name string
@@ -91,12 +96,13 @@ func (in *Input) clients(spec *slipwayv1alpha1.ClientCertificates) (Clients, *mo
 		if header.name == "" {
 			continue
 		}
-		name, f := table.EditableHeader(header.field, header.name)
+		name, f := feature.EditableHeader(header.field, header.name)
 		if f != nil {
 			return made, &model.Fault{Reason: slipwayv1alpha1.ReasonInvalid, Message: f.Message}
 		}
-		if table.SaysWhere(name) {
-			return made, &model.Fault{Reason: slipwayv1alpha1.ReasonInvalid, Message: fmt.Sprintf("%s: %s is what the gateway says of where a request comes from", header.field, name)}
+		if auth.SaysWhere(name) {
+			return made, &model.Fault{Reason: slipwayv1alpha1.ReasonInvalid, Message: fmt.Sprintf(
+				"%s: %s is what the gateway says of where a request comes from", header.field, name)}
 		}
 		*header.into = name
 	}
@@ -104,7 +110,10 @@ func (in *Input) clients(spec *slipwayv1alpha1.ClientCertificates) (Clients, *mo
 		return made, &model.Fault{Reason: slipwayv1alpha1.ReasonInvalid, Message: "nameHeader: it is the same as fingerprintHeader"}
 	}
 	if len(spec.CACertificates) == 0 {
-		return made, &model.Fault{Reason: slipwayv1alpha1.ReasonInvalid, Message: "caCertificates: there is none, so no client could be let in"}
+		return made, &model.Fault{
+			Reason:  slipwayv1alpha1.ReasonInvalid,
+			Message: "caCertificates: there is none, so no client could be let in",
+		}
 	}
 	bundle, f := in.authorities("caCertificates", spec.CACertificates)
 	if f != nil {
@@ -141,18 +150,22 @@ func (in *Input) bundle(ref *slipwayv1alpha1.CACertificates) ([]byte, *model.Fau
 	case slipwayv1alpha1.CACertificatesSecret:
 		of, unreadable, missing = in.Secrets, in.Unreadable, slipwayv1alpha1.ReasonSecretNotFound
 	default:
-		return nil, &model.Fault{Reason: slipwayv1alpha1.ReasonInvalid, Message: fmt.Sprintf("kind: %q is neither ConfigMap nor Secret", kind)}
+		return nil, &model.Fault{Reason: slipwayv1alpha1.ReasonInvalid, Message: fmt.Sprintf(
+			"kind: %q is neither ConfigMap nor Secret", kind)}
 	}
 	data, found := of[ref.Name]
 	if !found {
-		return nil, &model.Fault{Reason: missing, Message: fmt.Sprintf("%s %q %s", kind, ref.Name, whyMissing(unreadable[ref.Name]))}
+		return nil, &model.Fault{Reason: missing, Message: fmt.Sprintf(
+			"%s %q %s", kind, ref.Name, feature.WhyMissing(unreadable[ref.Name]))}
 	}
 	bundle, found := data[key]
 	if !found {
-		return nil, &model.Fault{Reason: slipwayv1alpha1.ReasonKeyNotFound, Message: fmt.Sprintf("%s %q has no key %q", kind, ref.Name, key)}
+		return nil, &model.Fault{Reason: slipwayv1alpha1.ReasonKeyNotFound, Message: fmt.Sprintf(
+			"%s %q has no key %q", kind, ref.Name, key)}
 	}
 	if _, err := model.ParseRoots(bundle); err != nil {
-		return nil, &model.Fault{Reason: slipwayv1alpha1.ReasonInvalidCACertificates, Message: fmt.Sprintf("key %q of %s %q cannot be used: %v", key, kind, ref.Name, err)}
+		return nil, &model.Fault{Reason: slipwayv1alpha1.ReasonInvalidCACertificates, Message: fmt.Sprintf(
+			"key %q of %s %q cannot be used: %v", key, kind, ref.Name, err)}
 	}
 	return bundle, nil
 }

@@ -3,7 +3,6 @@ package gatewayapi
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
@@ -33,38 +32,19 @@ func (t traffic) String() string {
 
 // idle is the field of a setting that does nothing for the traffic. Empty: all of it holds.
 func (s setting) idle(in *slipwayv1alpha1.GatewayPolicySettings, of traffic) string {
-	switch {
-	case !s.in(in) || s.off(in):
+	switch e := s.entry(); {
+	case !s.in(in) || e.Off(in): // what only takes away what a less specific policy sets leaves nothing to enforce
 		return ""
-	case of.grpc && (s == cacheSetting || s == compressionSetting):
-		return s.String()
-	case of.transport == model.TransportHTTP || s == addressSetting:
+	case of.grpc && e.NotGRPC:
+		return e.Name
+	case of.transport == model.TransportHTTP:
 		return ""
-	case s == backendSetting:
-		if in.Backends.HealthCheck != nil {
-			return "backends.healthCheck"
-		}
-		return "" // the limits hold for connections
-	default:
-		return s.String()
+	case !e.Connections:
+		return e.Name
+	case e.IdleThere != nil:
+		return e.IdleThere(in)
 	}
-}
-
-// off reports whether a setting only takes away what a less specific policy sets. There is nothing to enforce then.
-func (s setting) off(in *slipwayv1alpha1.GatewayPolicySettings) bool {
-	switch s {
-	case cacheSetting, compressionSetting:
-		return isOff(in, s)
-	case affinitySetting:
-		return in.SessionAffinity.None != nil
-	}
-	return false
-}
-
-// protects reports whether a setting keeps something out. Such a one must hold for everything that a policy is for. Of the others
-// it is enough that they do something: a Gateway with one listener for HTTP may compress.
-func (s setting) protects() bool {
-	return slices.Contains([]setting{addressSetting, authSetting, rateLimitSetting, bodySetting}, s)
+	return ""
 }
 
 // site is a part of what a policy is for, and what comes by it.
@@ -122,7 +102,7 @@ func (b *builder) unenforced(g *Graph, p *GatewayPolicy, which stanza, one setti
 	for _, at := range p.targets {
 		idle := b.idleAt(g, at, one, p.stanza(which))
 		whole = whole && idle.whole
-		if first == nil && idle.field != "" && (idle.everywhere || one.protects()) {
+		if first == nil && idle.field != "" && (idle.everywhere || one.entry().Protects()) {
 			first = faultf(slipwayv1alpha1.ReasonPolicyNotEnforced, "spec.%s.%s does nothing for %s, which is for %s%s; what else the policy sets is used",
 				which, idle.field, idle.at.name, idle.at.traffic, advice(at, one, which))
 		}

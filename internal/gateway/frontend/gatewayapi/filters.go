@@ -6,6 +6,7 @@ import (
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/slipway-dev/slipway/internal/gateway/feature/cors"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
@@ -46,7 +47,7 @@ type actions struct {
 	requestHeaders, responseHeaders *model.HeaderEdit
 	rewrite                         *model.Rewrite
 	redirect                        *model.Redirect
-	cors                            *table.CORSRule
+	cors                            *cors.Rule
 	mirrors                         []mirror
 }
 
@@ -83,7 +84,7 @@ func (a *actions) add(field string, in filter) *fault {
 	case gatewayv1.HTTPRouteFilterRequestMirror:
 		f = a.mirror(field, in.mirror)
 	case gatewayv1.HTTPRouteFilterCORS:
-		a.cors = cors(in.cors)
+		a.cors = corsRule(in.cors)
 	}
 	return f
 }
@@ -172,12 +173,12 @@ func (a *actions) mirror(field string, in *gatewayv1.HTTPRequestMirrorFilter) *f
 	return nil
 }
 
-func cors(in *gatewayv1.HTTPCORSFilter) *table.CORSRule {
+func corsRule(in *gatewayv1.HTTPCORSFilter) *cors.Rule {
 	maxAge := in.MaxAge
 	if maxAge == 0 {
 		maxAge = 5 // the default of the field
 	}
-	return &table.CORSRule{
+	return &cors.Rule{
 		AllowOrigins: texts(in.AllowOrigins), AllowMethods: texts(in.AllowMethods), AllowHeaders: texts(in.AllowHeaders),
 		ExposeHeaders: texts(in.ExposeHeaders), AllowCredentials: value(in.AllowCredentials, false), MaxAgeSeconds: &maxAge, Wildcards: true,
 	}

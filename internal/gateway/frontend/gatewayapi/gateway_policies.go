@@ -11,7 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
+	"github.com/slipway-dev/slipway/internal/gateway/feature"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/affinity"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/auth"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/backends"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/list"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/ratelimit"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
@@ -66,12 +71,12 @@ func (p *GatewayPolicy) Digest(version func(types.NamespacedName) string) string
 // KeyAddresses are those from which the public keys come by which it lets clients in, and the documents of providers.
 func (p *GatewayPolicy) KeyAddresses() []string {
 	var addresses []string
-	for _, auth := range AuthsOf(p.of) {
-		if auth.JWT != nil && auth.JWT.JWKSURL != "" {
-			addresses = append(addresses, auth.JWT.JWKSURL)
+	for _, in := range AuthsOf(p.of) {
+		if in.JWT != nil && in.JWT.JWKSURL != "" {
+			addresses = append(addresses, in.JWT.JWKSURL)
 		}
-		if auth.OIDC != nil {
-			addresses = append(addresses, table.ProviderAddress(auth.OIDC.Issuer))
+		if in.OIDC != nil {
+			addresses = append(addresses, auth.ProviderAddress(in.OIDC.Issuer))
 		}
 	}
 	return addresses
@@ -79,8 +84,8 @@ func (p *GatewayPolicy) KeyAddresses() []string {
 
 // NamesProvider tells that an address is that of the document of a provider at which its browsers log in.
 func (p *GatewayPolicy) NamesProvider(address string) bool {
-	return slices.ContainsFunc(AuthsOf(p.of), func(auth *slipwayv1alpha1.Auth) bool {
-		return auth.OIDC != nil && table.ProviderAddress(auth.OIDC.Issuer) == address
+	return slices.ContainsFunc(AuthsOf(p.of), func(in *slipwayv1alpha1.Auth) bool {
+		return in.OIDC != nil && auth.ProviderAddress(in.OIDC.Issuer) == address
 	})
 }
 
@@ -95,35 +100,26 @@ const (
 
 func (s stanza) String() string { return [stanzas]string{"defaults", "overrides"}[s] }
 
-// setting is a field of a stanza. Each is inherited by itself.
+// setting is a field of a stanza, by its place in the list of settings. Each is inherited by itself.
 type setting int
 
-const (
-	addressSetting setting = iota
-	authSetting
-	rateLimitSetting
-	corsSetting
-	bodySetting
-	backendSetting
-	affinitySetting
-	compressionSetting
-	cacheSetting
-	settings
+const settings = setting(list.Count)
+
+// These are the settings of which more is known here.
+var (
+	authSetting      = setting(list.Index(auth.Setting.Name))
+	rateLimitSetting = setting(list.Index(ratelimit.Setting.Name))
+	backendSetting   = setting(list.Index(backends.Setting.Name))
+	affinitySetting  = setting(list.Index(affinity.Setting.Name))
 )
 
-func (s setting) String() string {
-	return [settings]string{"clientAddresses", "auth", "rateLimit", "cors", "maxBodyBytes", "backends", "sessionAffinity", "compression", "cache"}[s]
-}
+func (s setting) entry() *list.Entry { return &list.Entries[s] }
+
+func (s setting) String() string { return s.entry().Name }
 
 // in tells whether a stanza has the setting.
 func (s setting) in(of *slipwayv1alpha1.GatewayPolicySettings) bool {
-	if of == nil {
-		return false
-	}
-	return [settings]bool{
-		of.ClientAddresses != nil, of.Auth != nil, of.RateLimit != nil, of.CORS != nil, of.MaxBodyBytes != nil, of.Backends != nil,
-		of.SessionAffinity != nil, of.Compression != nil, of.Cache != nil,
-	}[s]
+	return of != nil && s.entry().Asked(of)
 }
 
 // stanza is one of its parts. Nil: it has not got it.
@@ -227,11 +223,16 @@ func (b *builder) refuseGatewayPolicy(p *GatewayPolicy) *fault {
 // checkSettings has the table check the settings of a stanza, but for what auth asks for.
 func checkSettings(in *slipwayv1alpha1.GatewayPolicySettings) *model.Fault {
 	alone := table.Rule{Direct: &model.DirectResponse{StatusCode: http.StatusOK}}
-	if f := apigateway.Restrict(&alone, in); f != nil {
-		return f
+	for _, one := range list.ForPolicies {
+		if one.Name == auth.Setting.Name {
+			continue
+		}
+		if f := one.Read(&alone.Settings, in, feature.Source{Checks: table.Checks()}); f != nil {
+			return f
+		}
 	}
 	if in.Auth != nil {
-		alone.Auth = &table.Auth{APIKey: &table.APIKey{Header: "X-Api-Key"}}
+		alone.Auth = &auth.Policy{APIKey: &auth.APIKey{Header: "X-Api-Key"}}
 	}
 	if countsKeys(in.RateLimit) && anonymous(in.Auth) {
 		return &model.Fault{Message: "rateLimit.per: Key needs auth.external.identityHeader"}
@@ -250,7 +251,7 @@ func (b *builder) authentication(p *GatewayPolicy, which stanza, in *slipwayv1al
 	if found.Fault != nil {
 		return Authentication{Fault: &model.Fault{Reason: found.Fault.Reason, Message: fmt.Sprintf("spec.%s.%s", which, found.Fault.Message)}}
 	}
-	made := table.Auth{}
+	made := auth.Policy{}
 	if found.Made != nil {
 		made = *found.Made
 	}

@@ -11,7 +11,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/ratelimit"
 )
 
 // attached is a GatewayPolicy for something that may be there.
@@ -215,7 +215,7 @@ func checkAsked(t *testing.T, r *Rule) {
 	if of, _, _ := strings.Cut(r.Auth.ID, " "); r.Auth.External.Ref.Namespace != of {
 		t.Errorf("%s asks a Service of namespace %q by a policy of %q", r.Name, r.Auth.External.Ref.Namespace, of)
 	}
-	if r.RateLimit != nil && r.RateLimit.Per == table.PerKey && r.Auth.External.IdentityHeader == "" {
+	if r.RateLimit != nil && r.RateLimit.Per == ratelimit.PerKey && r.Auth.External.IdentityHeader == "" {
 		t.Errorf("%s counts all clients as one", r.Name)
 	}
 }

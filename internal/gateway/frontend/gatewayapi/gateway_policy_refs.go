@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
+	"github.com/slipway-dev/slipway/internal/gateway/feature"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/auth"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
@@ -79,7 +81,7 @@ func ByPrecedence(all []*slipwayv1alpha1.GatewayPolicy) []*slipwayv1alpha1.Gatew
 
 // Authentication is what a stanza of a policy asks of clients, or why that is not known. Who does not serve needs no Made.
 type Authentication struct {
-	Made  *table.Auth
+	Made  *auth.Policy
 	Fault *model.Fault
 }
 
@@ -111,22 +113,9 @@ type Credentials struct {
 
 // CredentialsOf is what a policy in a namespace needs to know whom to let in. Its second result tells whether that is in a
 // Secret.
-func CredentialsOf(namespace string, auth *slipwayv1alpha1.Auth) (Credentials, bool) {
-	in := func(name string, keys ...string) (Credentials, bool) {
-		return Credentials{types.NamespacedName{Namespace: namespace, Name: name}, keys}, true
-	}
-	switch {
-	case auth.APIKey != nil:
-		return in(auth.APIKey.SecretRef.Name)
-	case auth.Basic != nil:
-		return in(auth.Basic.SecretRef.Name)
-	case auth.JWT != nil && auth.JWT.JWKSSecretRef != nil:
-		return in(auth.JWT.JWKSSecretRef.Name, auth.JWT.JWKSSecretRef.Key)
-	case auth.OIDC != nil:
-		return in(auth.OIDC.ClientSecretRef.Name, apigateway.IssuerKey, auth.OIDC.ClientSecretRef.Key)
-	default:
-		return Credentials{}, false
-	}
+func CredentialsOf(namespace string, in *slipwayv1alpha1.Auth) (Credentials, bool) {
+	secret, keys, needs := auth.CredentialsOf(in)
+	return Credentials{types.NamespacedName{Namespace: namespace, Name: secret}, keys}, needs
 }
 
 // SecretsOfGatewayPolicy are the Secrets that a policy names, each once. They are in its namespace.
@@ -138,6 +127,23 @@ func SecretsOfGatewayPolicy(policy *slipwayv1alpha1.GatewayPolicy) []types.Names
 		}
 	}
 	return names
+}
+
+// authenticationOf is what a policy in a namespace asks of clients, with the contents of Secrets by name. It is checked as the table
+// checks it. With a fault, nobody may be let in.
+func authenticationOf(namespace string, in *slipwayv1alpha1.Auth, secrets map[string]map[string][]byte) (*auth.Policy, *model.Fault) {
+	alone := table.Rule{Direct: &model.DirectResponse{StatusCode: http.StatusOK}}
+	var f *model.Fault
+	if alone.Auth, f = auth.Read(in, feature.Source{Secrets: secrets, Checks: table.Checks()}); f != nil {
+		return nil, f
+	}
+	if f, _ := table.Check(&alone); f != nil {
+		return nil, f
+	}
+	if external := alone.Auth.External; external != nil {
+		external.Ref.Namespace = namespace
+	}
+	return alone.Auth, nil
 }
 
 // Authenticate makes Input.Authentication for some policies. content returns that of a Secret.
@@ -156,7 +162,7 @@ func Authenticate(policies []*slipwayv1alpha1.GatewayPolicy, content func(types.
 				}
 			}
 			one := Authentication{}
-			one.Made, one.Fault = apigateway.Authentication(policy.Namespace, auth, secrets, nil)
+			one.Made, one.Fault = authenticationOf(policy.Namespace, auth, secrets)
 			made[id] = one
 		}
 	}

@@ -5,8 +5,10 @@ import (
 	"slices"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/gateway/compress"
-	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
+	"github.com/slipway-dev/slipway/internal/gateway/feature"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/cors"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/list"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/ratelimit"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
@@ -21,18 +23,12 @@ type part struct {
 // holding is what policies ask of a rule. A fault is that one of them cannot be used, broken, or that it is closed: it asks for what
 // nobody can give on connections that are not read.
 type holding struct {
-	fault     *model.Fault
-	broken    *GatewayPolicy
-	closed    bool
-	addresses *table.AddressRule
-	auth      *table.Auth
-	rateLimit *table.RateLimit
-	cors      *table.CORSRule
-	bodyBytes int64
-	backends  *model.BackendSettings
-	affinity  *table.Affinity
-	encodes   *compress.Policy
-	keeps     *table.CacheRule
+	fault  *model.Fault
+	broken *GatewayPolicy
+	closed bool
+	asked  list.Settings
+	// from are the policies whose settings these are.
+	from [settings]*GatewayPolicy
 
 	// demands is the policy whose override auth is. Nil: it is a default, or there is none.
 	demands *GatewayPolicy
@@ -63,8 +59,8 @@ func (b *builder) parts(g *Graph, route *Route, of *rule, hosts []hostListeners)
 				above = append(above, layers)
 				read := of.action.Transport == model.TransportHTTP
 				holds := hold(slices.Concat(layers, below), of, read)
-				if holds != nil && holds.backends != nil && holds.backends.ChecksOf == b.in.Gateway.Namespace {
-					holds.backends.ChecksOf = "" // the pods are its own
+				if holds != nil && holds.asked.BackendSettings != nil && holds.asked.BackendSettings.ChecksOf == b.in.Gateway.Namespace {
+					holds.asked.BackendSettings.ChecksOf = "" // the pods are its own
 				}
 				if !read {
 					holds.forConnections()
@@ -112,7 +108,7 @@ func hold(layers []*layer, of *rule, read bool) *holding {
 	if len(layers) == 0 {
 		return nil
 	}
-	asked, h := asking{}, &holding{}
+	h := &holding{}
 	for _, l := range layers {
 		if l.broken != nil {
 			h.refuse(l.broken, l.broken.invalid.message)
@@ -123,29 +119,19 @@ func hold(layers []*layer, of *rule, read bool) *holding {
 		if p == nil || which == defaults && one.yields(of, read) {
 			continue
 		}
-		if one == authSetting {
+		if h.from[one] = p; one == authSetting {
 			h.authenticate(p, which)
 			continue
 		}
-		asked.take(one, p, which, layers)
+		h.take(one, p, which, layers)
 	}
-	if h.anonymous != nil && countsKeys(asked.settings.RateLimit) && read {
-		later := moreSpecific(layers, asked.limits, h.anonymous)
+	if limit := h.asked.RateLimit; h.anonymous != nil && limit != nil && limit.Per == ratelimit.PerKey && read {
+		later := moreSpecific(layers, h.from[rateLimitSetting], h.anonymous)
 		later.uncounted = invalidPolicy("spec: the rateLimit that holds counts per: Key, and the auth that holds has no external.identityHeader; such requests are answered with 500")
 		h.refuse(later, later.uncounted.message)
 	}
-	rule := table.Rule{}
-	if f := apigateway.Restrict(&rule, &asked.settings); f != nil && h.fault == nil { // cannot happen: each policy was checked
-		h.fault = f
-	}
-	h.addresses, h.rateLimit, h.cors, h.bodyBytes = rule.ClientAddresses, rule.RateLimit, rule.CORS, rule.MaxBodyBytes
-	if h.backends = rule.BackendSettings; h.backends != nil {
-		h.backends.Group, h.backends.ChecksOf = asked.group, asked.owner
-	}
-	h.affinity = rule.Affinity
-	h.encodes, h.keeps = rule.Compression, rule.Cache
 	if read {
-		h.noteShared(&asked)
+		h.noteShared()
 	}
 	return h
 }
@@ -155,7 +141,7 @@ func (h *holding) authenticate(p *GatewayPolicy, which stanza) {
 	if f := p.auth[which].Fault; f != nil {
 		h.refuse(p, f.Message)
 	}
-	h.auth, h.asks, h.askedIn = p.auth[which].Made, p, which
+	h.asked.Auth, h.asks, h.askedIn = p.auth[which].Made, p, which
 	if anonymous(p.stanza(which).Auth) {
 		h.anonymous = p
 	}
@@ -179,49 +165,41 @@ func moreSpecific(layers []*layer, one, other *GatewayPolicy) *GatewayPolicy {
 	return one
 }
 
-// asking is what layers ask of a rule, but for auth.
-type asking struct {
-	settings slipwayv1alpha1.GatewayPolicySettings
-	// limits and sticks are the policies whose rateLimit and sessionAffinity it is, and group is that of the backends.
-	limits, sticks *GatewayPolicy
-	group          string
-	// owner is the namespace of the policy of the backends.
-	owner string
+// take takes a setting from a policy.
+func (h *holding) take(one setting, p *GatewayPolicy, which stanza, layers []*layer) {
+	e := one.entry()
+	h.read(&h.asked, e, p.stanza(which))
+	if e.Inherits == feature.Least {
+		h.takeLeast(one, layers)
+	}
+	if own := h.asked.BackendSettings; one == backendSetting && own != nil {
+		own.Group, own.ChecksOf = p.group(which), p.Name.Namespace
+	}
 }
 
-// take takes a setting from a policy.
-func (a *asking) take(one setting, p *GatewayPolicy, which stanza, layers []*layer) {
-	from := p.stanza(which)
-	switch one {
-	case addressSetting:
-		a.settings.ClientAddresses = from.ClientAddresses
-	case rateLimitSetting:
-		a.settings.RateLimit, a.limits = from.RateLimit, p
-	case corsSetting:
-		a.settings.CORS = from.CORS
-	case bodySetting:
-		bound := largestBody(layers, *from.MaxBodyBytes)
-		a.settings.MaxBodyBytes = &bound
-	case backendSetting:
-		a.settings.Backends, a.group, a.owner = from.Backends, p.group(which), p.Name.Namespace
-	case affinitySetting:
-		a.settings.SessionAffinity, a.sticks = from.SessionAffinity, p
-	case cacheSetting:
-		a.settings.Cache = from.Cache
-	case compressionSetting:
-		a.settings.Compression = from.Compression
+// takeLeast takes what covers all that is asked for: a setting of the overrides that is stricter holds.
+func (h *holding) takeLeast(one setting, layers []*layer) {
+	e := one.entry()
+	for _, l := range layers {
+		if p := l.holds[overrides][one]; p != nil {
+			other := list.Settings{}
+			h.read(&other, e, p.of.Spec.Overrides)
+			if e.Covers(e.Text(&other, feature.Rule{}), e.Text(&h.asked, feature.Rule{})) {
+				e.Take(&h.asked, &other)
+			}
+		}
+	}
+}
+
+func (h *holding) read(into *list.Settings, e *list.Entry, in *slipwayv1alpha1.GatewayPolicySettings) {
+	if f := e.Read(into, in, feature.Source{}); f != nil && h.fault == nil { // cannot happen: each policy was checked
+		h.fault = f
 	}
 }
 
 // yields tells that a default gives way to what the rule says itself, or is not for connections that are not read.
-func (one setting) yields(of *rule, read bool) bool {
-	switch one {
-	case corsSetting:
-		return of.cors != nil
-	case affinitySetting:
-		return of.action.Affinity != nil
-	}
-	return one == authSetting && !read
+func (s setting) yields(of *rule, read bool) bool {
+	return s.entry().IsSet(&of.action.Settings) || s == authSetting && !read
 }
 
 // forConnections leaves what can be asked of connections and datagrams that nobody reads: where they come from. One that overrides
@@ -235,7 +213,11 @@ func (h *holding) forConnections() {
 		h.fault = &model.Fault{Reason: ReasonAuthNotPossible, Message: fmt.Sprintf(
 			"GatewayPolicy %q asks in spec.overrides.auth who clients are, and the gateway does not read these connections", p.Name)}
 	}
-	h.auth, h.rateLimit, h.cors, h.bodyBytes, h.affinity, h.encodes, h.keeps = nil, nil, nil, 0, nil, nil, nil
+	for i := range list.Entries {
+		if e := &list.Entries[i]; !e.Connections {
+			e.Clear(&h.asked)
+		}
+	}
 }
 
 // refusal is why a rule is not served at a listener.
@@ -270,7 +252,7 @@ func (h *holding) refuse(p *GatewayPolicy, why string) {
 // inherited finds the policy whose setting holds: the least specific that overrides it, or else the most specific default. It
 // notes whose setting is overridden.
 func inherited(layers []*layer, one setting) (*GatewayPolicy, stanza) {
-	if one == compressionSetting || one == cacheSetting {
+	if one.entry().Inherits == feature.Withdrawn {
 		if p, which := switchedOff(layers, one); p != nil {
 			return p, which
 		}
@@ -282,7 +264,7 @@ func inherited(layers []*layer, one setting) (*GatewayPolicy, stanza) {
 		case p == nil:
 		case first == nil:
 			first = p
-		case p != first && one != bodySetting: // a smaller body holds
+		case p != first && one.entry().Inherits != feature.Least: // the least holds
 			p.overridden[one] = true
 		}
 	}
@@ -292,23 +274,13 @@ func inherited(layers []*layer, one setting) (*GatewayPolicy, stanza) {
 		case p == nil:
 		case first == nil:
 			return p, defaults
-		case p != first && one != bodySetting:
+		case p != first && one.entry().Inherits != feature.Least:
 			p.overridden[one] = true
-		case one == bodySetting:
+		case one.entry().Inherits == feature.Least:
 			return p, defaults // bounded by the overrides
 		}
 	}
 	return first, overrides
-}
-
-// largestBody is the smallest of a size and of all bounds.
-func largestBody(layers []*layer, size int64) int64 {
-	for _, l := range layers {
-		if p := l.holds[overrides][bodySetting]; p != nil {
-			size = min(size, *p.of.Spec.Overrides.MaxBodyBytes)
-		}
-	}
-	return size
 }
 
 // restrict makes a rule ask for what policies ask for. A rule that cannot be served keeps preflight requests: those of
@@ -317,34 +289,12 @@ func (h *holding) restrict(to *table.Rule) {
 	if to.Fault == nil {
 		to.Fault = h.fault
 	}
-	if h.addresses != nil {
-		to.ClientAddresses = h.addresses
-	}
-	if h.auth != nil {
-		to.Auth = h.auth
-	}
-	if h.rateLimit != nil {
-		to.RateLimit = h.rateLimit
-	}
-	if h.cors != nil {
-		to.CORS = h.cors
-	}
-	if h.bodyBytes != 0 {
-		to.MaxBodyBytes = h.bodyBytes
-	}
-	if h.backends != nil {
-		to.BackendSettings = h.backends
-	}
-	if h.affinity != nil {
-		to.Affinity = h.affinity
-	}
-	if h.encodes != nil {
-		to.Compression = h.encodes
-	}
-	if h.keeps != nil {
-		to.Cache = h.keeps
+	for i := range list.Entries {
+		if e := &list.Entries[i]; e.IsSet(&h.asked) {
+			e.Take(&to.Settings, &h.asked)
+		}
 	}
 	if h.fault != nil && to.CORS == nil && to.Transport == model.TransportHTTP {
-		to.CORS = &table.CORSRule{}
+		to.CORS = &cors.Rule{}
 	}
 }

@@ -2,8 +2,6 @@ package gatewayapi
 
 import (
 	"slices"
-
-	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 )
 
 // switchedOff finds the policy that takes compression or the cache away from what an override of a less specific target wants. Who
@@ -15,16 +13,8 @@ func switchedOff(layers []*layer, one setting) (*GatewayPolicy, stanza) {
 		return nil, defaults
 	}
 	p, which := inherited(layers[first+1:], one)
-	if p == nil || !isOff(p.stanza(which), one) {
+	if p == nil || !one.entry().Off(p.stanza(which)) {
 		return nil, defaults
 	}
 	return p, which
-}
-
-// isOff reports whether settings switch one of them off.
-func isOff(s *slipwayv1alpha1.GatewayPolicySettings, one setting) bool {
-	if one == cacheSetting {
-		return s.Cache.Mode == slipwayv1alpha1.CacheOff
-	}
-	return slices.Contains(s.Compression.Algorithms, slipwayv1alpha1.CompressionIdentity)
 }

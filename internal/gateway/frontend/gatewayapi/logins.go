@@ -5,18 +5,19 @@ import (
 	"slices"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/auth"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/cors"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // logIn is how browsers log in by a policy in a namespace. Policies of other namespaces name other Secrets, so they share no
 // sessions. made has the client secret. It is nil for who does not serve.
-func logIn(namespace string, in *slipwayv1alpha1.OIDCAuth, made *table.OIDC) *table.OIDC {
-	shape := table.OIDC{}
+func logIn(namespace string, in *slipwayv1alpha1.OIDCAuth, made *auth.OIDC) *auth.OIDC {
+	shape := auth.OIDC{}
 	if made != nil {
 		shape = *made
-	} else if checked, f := apigateway.LogIn(in); f == nil { // one with a fault is refused
+	} else if checked, f := auth.LogIn(in, table.Checks()); f == nil { // one with a fault is refused
 		shape = *checked
 	}
 	shape.Scope = namespace + " " + shape.Scope
@@ -38,7 +39,7 @@ func refuseUnreturned(g *Graph) {
 		if found.Host == "" {
 			rule.Fault = &model.Fault{Reason: found.Reason, Message: found.Message}
 			if rule.CORS == nil {
-				rule.CORS = &table.CORSRule{} // as with what policies refuse
+				rule.CORS = &cors.Rule{} // as with what policies refuse
 			}
 		} else {
 			becomes = fmt.Sprintf("lets nobody log in at host %q", found.Host)

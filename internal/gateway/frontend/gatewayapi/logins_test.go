@@ -1,6 +1,7 @@
 package gatewayapi_test
 
 import (
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -94,5 +95,20 @@ func TestOnlyTheClientSecretAndItsIssuerAreNeeded(t *testing.T) {
 	of, needs := gatewayapi.CredentialsOf("team", logInSettings(nil).Auth)
 	if !needs || of.Secret != (types.NamespacedName{Namespace: "team", Name: "login"}) || len(of.Keys) != 2 || of.Keys[0] != "issuer" || of.Keys[1] != "secret" {
 		t.Errorf("got %+v", of)
+	}
+}
+
+func TestALogInOfAPolicyNeedsItsSecret(t *testing.T) {
+	policy := attachedPolicy("team", "a", shopRoute, logInSettings(nil), nil)
+	id := gatewayapi.AuthID("team", policy.Spec.Defaults.Auth)
+	made := gatewayapi.Authenticate([]*slipwayv1alpha1.GatewayPolicy{policy}, loginSecret)[id]
+	if made.Fault != nil || made.Made.OIDC == nil || len(made.Made.OIDC.Secrets) != 1 {
+		t.Errorf("got %+v", made)
+	}
+	made = gatewayapi.Authenticate([]*slipwayv1alpha1.GatewayPolicy{policy}, func(types.NamespacedName) (map[string][]byte, bool) {
+		return map[string][]byte{"issuer": []byte("https://evil.test"), "secret": []byte("canary-canary-canary")}, true
+	})[id]
+	if made.Made != nil || made.Fault == nil || made.Fault.Reason != slipwayv1alpha1.ReasonInvalidSecret || strings.Contains(made.Fault.Message, "canary") {
+		t.Errorf("with a Secret for another issuer: got %+v", made)
 	}
 }

@@ -11,29 +11,29 @@ import (
 // by their hostnames.
 type overlaps struct {
 	// named has the first listener with a hostname.
-	named map[address]*Listener
+	named map[listenerAddress]*Listener
 	// below has the first listener whose hostname is below a wildcard, and is another one.
-	below map[address]*Listener
+	below map[listenerAddress]*Listener
 	// at is the place of each listener.
 	at map[*Listener]int
 }
 
 func newOverlaps(all []*Listener) overlaps {
-	o := overlaps{named: map[address]*Listener{}, below: map[address]*Listener{}, at: map[*Listener]int{}}
+	o := overlaps{named: map[listenerAddress]*Listener{}, below: map[listenerAddress]*Listener{}, at: map[*Listener]int{}}
 	for i, l := range all {
 		if l.Protocol != gatewayv1.HTTPSProtocolType || l.barred {
 			continue
 		}
 		o.at[l] = i
-		keepFirst(o.named, address{l.socket(), l.Hostname}, l)
+		keepFirst(o.named, listenerAddress{l.socket(), l.Hostname}, l)
 		for _, above := range wildcardsAbove(l.Hostname) {
-			keepFirst(o.below, address{l.socket(), above}, l)
+			keepFirst(o.below, listenerAddress{l.socket(), above}, l)
 		}
 	}
 	return o
 }
 
-func keepFirst(in map[address]*Listener, at address, l *Listener) {
+func keepFirst(in map[listenerAddress]*Listener, at listenerAddress, l *Listener) {
 	if in[at] == nil {
 		in[at] = l
 	}
@@ -44,9 +44,9 @@ func (o overlaps) with(l *Listener) *Listener {
 	if _, known := o.at[l]; !known {
 		return nil
 	}
-	found := o.below[address{l.socket(), l.Hostname}]
+	found := o.below[listenerAddress{l.socket(), l.Hostname}]
 	for _, above := range wildcardsAbove(l.Hostname) {
-		if other := o.named[address{l.socket(), above}]; other != nil && (found == nil || o.at[other] < o.at[found]) {
+		if other := o.named[listenerAddress{l.socket(), above}]; other != nil && (found == nil || o.at[other] < o.at[found]) {
 			found = other
 		}
 	}

@@ -5,7 +5,7 @@ import (
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/affinity"
 )
 
 // session reads the sessionPersistence of a rule. A pod keeps nothing of a session, so nobody but the client can end one.
@@ -14,7 +14,7 @@ func (r *rule) session(spec *gatewayv1.SessionPersistence) *fault {
 		return nil
 	}
 	field := r.field + ".sessionPersistence"
-	affinity := table.Affinity{
+	made := affinity.Policy{
 		Name: value(spec.SessionName, ""), NameField: "sessionPersistence.sessionName", LifetimeField: "sessionPersistence.absoluteTimeout",
 	}
 	config := value(spec.CookieConfig, gatewayv1.CookieConfig{})
@@ -22,9 +22,9 @@ func (r *rule) session(spec *gatewayv1.SessionPersistence) *fault {
 	switch kind := value(spec.Type, gatewayv1.CookieBasedSessionPersistence); kind {
 	case gatewayv1.CookieBasedSessionPersistence:
 	case gatewayv1.HeaderBasedSessionPersistence:
-		affinity.By = table.AffinityByToken
-		if affinity.Name == "" {
-			affinity.Name = defaultSessionHeader
+		made.By = affinity.ByToken
+		if made.Name == "" {
+			made.Name = defaultSessionHeader
 		}
 		if lifetime != gatewayv1.SessionCookieLifetimeType {
 			return unsupportedf("%s.cookieConfig: it is for type Cookie", field)
@@ -45,11 +45,11 @@ func (r *rule) session(spec *gatewayv1.SessionPersistence) *fault {
 		if err != nil || after < time.Second {
 			return unsupportedf("%s.absoluteTimeout: %q is not a duration of at least 1s", field, *spec.AbsoluteTimeout)
 		}
-		affinity.Lifetime = after.Truncate(time.Second)
+		made.Lifetime = after.Truncate(time.Second)
 	default:
 		return unsupportedf("%s.cookieConfig.lifetimeType: %q is not supported", field, lifetime)
 	}
-	r.action.Affinity = &affinity
+	r.action.Affinity = &made
 	return nil
 }
 

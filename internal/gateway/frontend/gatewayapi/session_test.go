@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/slipway-dev/slipway/internal/gateway/feature/affinity"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // sessionCluster is a Gateway with a policy, and a route with two rules, of which the second says itself what becomes of sessions.
@@ -81,11 +81,11 @@ func sessionGraph(t *testing.T, gateway, rule string) *gatewayapi.Graph {
 	return gatewayapi.Build(read(t, file))
 }
 
-func saysAffinity(a *table.Affinity) string {
+func saysAffinity(a *affinity.Policy) string {
 	if a == nil {
 		return ""
 	}
-	if a.By == table.AffinityNone {
+	if a.By == affinity.None {
 		return "none"
 	}
 	return fmt.Sprint(a.By, " ", a.Name)

@@ -122,8 +122,8 @@ func (b *builder) listenersOfSets(own []*Listener) []*Listener {
 // pod something, so who may make a ListenerSet could otherwise keep the Service of others from being written.
 const maxPorts = 128
 
-// address is what only one listener can have.
-type address struct {
+// listenerAddress is what only one listener can have.
+type listenerAddress struct {
 	socket
 	hostname string
 }
@@ -132,11 +132,11 @@ type address struct {
 // certificate, or is refused by a pod of another version, does not lose its requests to others for it.
 type held struct {
 	protocols map[socket]gatewayv1.ProtocolType
-	hostnames map[address]bool
+	hostnames map[listenerAddress]bool
 }
 
 func newHeld(own []*Listener) held {
-	h := held{protocols: map[socket]gatewayv1.ProtocolType{}, hostnames: map[address]bool{}}
+	h := held{protocols: map[socket]gatewayv1.ProtocolType{}, hostnames: map[listenerAddress]bool{}}
 	for _, l := range own {
 		h.hold(l)
 	}
@@ -151,7 +151,7 @@ func (h held) hold(l *Listener) {
 	if _, has := h.protocols[l.socket()]; !has {
 		h.protocols[l.socket()] = l.Protocol
 	}
-	h.hostnames[address{l.socket(), l.Hostname}] = true
+	h.hostnames[listenerAddress{l.socket(), l.Hostname}] = true
 }
 
 // full tells that a listener of a set would need one port more than the sets of a Gateway get.
@@ -172,7 +172,7 @@ func (h held) take(l *Listener) *fault {
 	if taken && speech(has) != speech(l.Protocol) {
 		return faultf(gatewayv1.ListenerReasonProtocolConflict, "port: a listener that comes before this one speaks %s on port %d, so %s cannot be spoken there", has, l.Port, l.Protocol)
 	}
-	if h.hostnames[address{l.socket(), l.Hostname}] {
+	if h.hostnames[listenerAddress{l.socket(), l.Hostname}] {
 		return faultf(gatewayv1.ListenerReasonHostnameConflict, "hostname: a listener that comes before this one has the same port and hostname")
 	}
 	h.hold(l)

@@ -1,4 +1,4 @@
-package apigateway
+package auth
 
 import (
 	"cmp"
@@ -10,11 +10,12 @@ import (
 	"strings"
 	"time"
 
-	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
-	"github.com/slipway-dev/slipway/internal/gateway/model"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
-	"github.com/slipway-dev/slipway/internal/gateway/token"
 	"golang.org/x/crypto/bcrypt"
+
+	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/feature"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
+	"github.com/slipway-dev/slipway/internal/gateway/token"
 )
 
 const (
@@ -25,50 +26,53 @@ const (
 	defaultKeyHeader = "X-Api-Key"
 )
 
-// addAuth adds auth, with the contents of its Secret. Messages name Secrets, clients and
-// users, but never the stored values.
-func (c *compiler) addAuth(rule *table.Rule, spec *slipwayv1alpha1.Route) *model.Fault {
-	if spec.Auth == nil {
-		return nil
-	}
+// source has the Secrets.
+type source struct{ feature.Source }
+
+// Read is what a spec asks of clients, with the contents of its Secret. Messages name Secrets, clients and
+// users, but never the stored values. With a fault, nobody may be let in.
+func Read(in *slipwayv1alpha1.Auth, from feature.Source) (*Policy, *model.Fault) {
 	// Equal fields refer to the same Secret, keys and users.
-	auth, f := &table.Auth{ID: describe(spec.Auth)}, (*model.Fault)(nil)
-	in := spec.Auth
+	policy, f := &Policy{ID: feature.Describe(in)}, (*model.Fault)(nil)
 	ways := 0
 	for _, is := range []bool{in.APIKey != nil, in.Basic != nil, in.JWT != nil, in.External != nil, in.OIDC != nil} {
 		if is {
 			ways++
 		}
 	}
+	s := &source{from}
 	switch {
 	case ways != 1:
-		f = invalid("auth: exactly one of apiKey, basic, jwt, external and oidc must be set")
+		f = model.Invalid("auth: exactly one of apiKey, basic, jwt, external and oidc must be set")
 	case in.APIKey != nil:
-		auth.APIKey, f = c.newAPIKey(in.APIKey)
+		policy.APIKey, f = s.readAPIKey(in.APIKey)
 	case in.Basic != nil:
-		auth.Basic, f = c.newBasic(in.Basic)
+		policy.Basic, f = s.readBasic(in.Basic)
 	case in.JWT != nil:
-		auth.JWT, f = c.newJWT(in.JWT)
+		policy.JWT, f = s.readJWT(in.JWT)
 	case in.OIDC != nil:
-		auth.OIDC, f = c.newOIDC(in.OIDC)
+		policy.OIDC, f = s.readOIDC(in.OIDC)
 	default:
-		auth.External, f = newExternal(in.External)
+		policy.External, f = readExternal(in.External)
 	}
-	rule.Auth = auth
-	return f
+	return policy, f
 }
 
 // defaultExternalTimeout is how long a Service may take to answer.
 const defaultExternalTimeout = 5 * time.Second
 
-func newExternal(in *slipwayv1alpha1.ExternalAuth) (*table.External, *model.Fault) {
-	timeout, f := parseDuration("auth.external.timeout", in.Timeout, defaultExternalTimeout)
+func readExternal(in *slipwayv1alpha1.ExternalAuth) (*External, *model.Fault) {
+	timeout, f := feature.Duration("auth.external.timeout", in.Timeout, defaultExternalTimeout)
 	if f != nil {
 		return nil, f
 	}
-	external := &table.External{
-		Ref:  model.BackendRef{Service: string(in.BackendService.Name), Port: in.BackendService.Port, Field: "auth.external.backendService"},
-		Path: cmp.Or(string(in.Path), "/"), RequestHeaders: words(in.RequestHeaders), BackendHeaders: words(in.BackendHeaders),
+	external := &External{
+		Ref: model.BackendRef{
+			Service: string(in.BackendService.Name), Port: in.BackendService.Port,
+			Field: "auth.external.backendService",
+		},
+		Path: cmp.Or(string(in.Path), "/"), RequestHeaders: feature.Words(in.RequestHeaders),
+		BackendHeaders: feature.Words(in.BackendHeaders),
 		IdentityHeader: string(in.IdentityHeader), Timeout: timeout,
 	}
 	if len(external.RequestHeaders) == 0 {
@@ -76,7 +80,7 @@ func newExternal(in *slipwayv1alpha1.ExternalAuth) (*table.External, *model.Faul
 	}
 	if in.Body != nil {
 		if external.MaxBody = int64(in.Body.MaxBytes); external.MaxBody < 1 {
-			return nil, invalid("auth.external.body.maxBytes: %d is less than 1", external.MaxBody)
+			return nil, model.Invalid("auth.external.body.maxBytes: %d is less than 1", external.MaxBody)
 		}
 	}
 	switch in.Protocol {
@@ -84,20 +88,20 @@ func newExternal(in *slipwayv1alpha1.ExternalAuth) (*table.External, *model.Faul
 	case slipwayv1alpha1.ExternalAuthGRPC:
 		external.GRPC = true
 	default:
-		return nil, invalid("auth.external.protocol: %q is neither HTTP nor GRPC", in.Protocol)
+		return nil, model.Invalid("auth.external.protocol: %q is neither HTTP nor GRPC", in.Protocol)
 	}
 	switch in.OnFailure {
 	case "", slipwayv1alpha1.AuthFailureRefuse:
 	case slipwayv1alpha1.AuthFailureLetIn:
 		external.LetIn = true
 	default:
-		return nil, invalid("auth.external.onFailure: %q is neither Refuse nor LetIn", in.OnFailure)
+		return nil, model.Invalid("auth.external.onFailure: %q is neither Refuse nor LetIn", in.OnFailure)
 	}
 	return external, nil
 }
 
-func (c *compiler) newAPIKey(in *slipwayv1alpha1.APIKeyAuth) (*table.APIKey, *model.Fault) {
-	auth := &table.APIKey{
+func (s *source) readAPIKey(in *slipwayv1alpha1.APIKeyAuth) (*APIKey, *model.Fault) {
+	auth := &APIKey{
 		Header: string(in.Header), QueryParam: in.QueryParam, ClientHeader: string(in.ClientHeader),
 		Clients: map[[sha256.Size]byte]string{},
 	}
@@ -105,11 +109,12 @@ func (c *compiler) newAPIKey(in *slipwayv1alpha1.APIKeyAuth) (*table.APIKey, *mo
 		auth.Header = defaultKeyHeader
 	}
 	secret := in.SecretRef.Name
-	f := c.credentials("auth.apiKey.secretRef", secret, func(client, line string) *model.Fault {
+	f := s.credentials("auth.apiKey.secretRef", secret, func(client, line string) *model.Fault {
 		encoded, isHash := strings.CutPrefix(line, "sha256:")
 		hash, err := hex.DecodeString(encoded)
 		if !isHash || err != nil || len(hash) != sha256.Size {
-			return invalidSecret("auth.apiKey.secretRef", secret, client, "every line must be sha256: and the 64 hexadecimal digits of a key's SHA-256")
+			return invalidSecret(
+				"auth.apiKey.secretRef", secret, client, "every line must be sha256: and the 64 hexadecimal digits of a key's SHA-256")
 		}
 		if other, taken := auth.Clients[[sha256.Size]byte(hash)]; taken && other != client {
 			return invalidSecret("auth.apiKey.secretRef", secret, client, fmt.Sprintf("it has the same API key as %q", other))
@@ -120,13 +125,14 @@ func (c *compiler) newAPIKey(in *slipwayv1alpha1.APIKeyAuth) (*table.APIKey, *mo
 	return auth, f
 }
 
-func (c *compiler) newBasic(in *slipwayv1alpha1.BasicAuth) (*table.Basic, *model.Fault) {
-	auth := &table.Basic{Realm: in.Realm, UserHeader: string(in.UserHeader), Users: map[string][][]byte{}}
+func (s *source) readBasic(in *slipwayv1alpha1.BasicAuth) (*Basic, *model.Fault) {
+	auth := &Basic{Realm: in.Realm, UserHeader: string(in.UserHeader), Users: map[string][][]byte{}}
 	secret := in.SecretRef.Name
-	f := c.credentials("auth.basic.secretRef", secret, func(user, line string) *model.Fault {
+	f := s.credentials("auth.basic.secretRef", secret, func(user, line string) *model.Fault {
 		if !isBcrypt(line) {
 			return invalidSecret("auth.basic.secretRef", secret, user,
-				fmt.Sprintf("every line must be a bcrypt hash, which begins with $2y$, $2b$ or $2a$, of a cost from %d to %d", minCost, maxCost))
+				fmt.Sprintf(
+					"every line must be a bcrypt hash, which begins with $2y$, $2b$ or $2a$, of a cost from %d to %d", minCost, maxCost))
 		}
 		auth.Users[user] = append(auth.Users[user], []byte(line))
 		return nil
@@ -154,8 +160,8 @@ func isBcrypt(line string) bool {
 
 // credentials reads a Secret with one or two hashes of keys or passwords for each client or
 // user.
-func (c *compiler) credentials(field, secret string, add func(name, line string) *model.Fault) *model.Fault {
-	data, f := c.secret(field, secret)
+func (s *source) credentials(field, secret string, add func(name, line string) *model.Fault) *model.Fault {
+	data, f := s.Secret(field, secret)
 	if f != nil {
 		return f
 	}
@@ -176,44 +182,38 @@ func (c *compiler) credentials(field, secret string, add func(name, line string)
 	return nil
 }
 
-func (c *compiler) secret(field, name string) (map[string][]byte, *model.Fault) {
-	data, found := c.in.Secrets[name]
-	if !found {
-		return nil, &model.Fault{Reason: slipwayv1alpha1.ReasonSecretNotFound, Message: fmt.Sprintf("%s: Secret %q %s", field, name, c.in.WhyMissing(name))}
-	}
-	return data, nil
-}
-
 func invalidSecret(field, secret, key, why string) *model.Fault {
-	return &model.Fault{Reason: slipwayv1alpha1.ReasonInvalidSecret, Message: fmt.Sprintf("%s: key %q of Secret %q cannot be used: %s", field, key, secret, why)}
+	return &model.Fault{Reason: slipwayv1alpha1.ReasonInvalidSecret, Message: fmt.Sprintf(
+		"%s: key %q of Secret %q cannot be used: %s", field, key, secret, why)}
 }
 
-func (c *compiler) newJWT(in *slipwayv1alpha1.JWTAuth) (*table.JWT, *model.Fault) {
-	auth := &table.JWT{Issuer: in.Issuer, Audiences: slices.Clone(in.Audiences), JWKSURL: in.JWKSURL}
+func (s *source) readJWT(in *slipwayv1alpha1.JWTAuth) (*JWT, *model.Fault) {
+	auth := &JWT{Issuer: in.Issuer, Audiences: slices.Clone(in.Audiences), JWKSURL: in.JWKSURL}
 	for _, claim := range in.ClaimsToHeaders {
-		auth.ClaimHeaders = append(auth.ClaimHeaders, table.ClaimHeader{Claim: claim.Claim, Header: string(claim.Header)})
+		auth.ClaimHeaders = append(auth.ClaimHeaders, ClaimHeader{Claim: claim.Claim, Header: string(claim.Header)})
 	}
 	for _, claim := range in.RequireClaims {
-		auth.Required = append(auth.Required, table.RequiredClaim{Claim: claim.Claim, Values: slices.Clone(claim.Values)})
+		auth.Required = append(auth.Required, RequiredClaim{Claim: claim.Claim, Values: slices.Clone(claim.Values)})
 	}
 	if in.JWKSSecretRef == nil {
 		return auth, nil
 	}
 	var f *model.Fault
-	auth.Keys, f = c.keySet(in.JWKSSecretRef)
+	auth.Keys, f = s.keySet(in.JWKSSecretRef)
 	return auth, f
 }
 
 // keySet reads a JSON Web Key Set from a Secret.
-func (c *compiler) keySet(ref *slipwayv1alpha1.SecretKeyReference) (*token.Keys, *model.Fault) {
+func (s *source) keySet(ref *slipwayv1alpha1.SecretKeyReference) (*token.Keys, *model.Fault) {
 	const field = "auth.jwt.jwksSecretRef"
-	data, f := c.secret(field, ref.Name)
+	data, f := s.Secret(field, ref.Name)
 	if f != nil {
 		return nil, f
 	}
 	raw, found := data[ref.Key]
 	if !found {
-		return nil, &model.Fault{Reason: slipwayv1alpha1.ReasonKeyNotFound, Message: fmt.Sprintf("%s: Secret %q has no key %q", field, ref.Name, ref.Key)}
+		return nil, &model.Fault{Reason: slipwayv1alpha1.ReasonKeyNotFound, Message: fmt.Sprintf(
+			"%s: Secret %q has no key %q", field, ref.Name, ref.Key)}
 	}
 	keys, err := token.ParseKeys(raw)
 	if err != nil {

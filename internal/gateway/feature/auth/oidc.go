@@ -1,10 +1,11 @@
-package table
+package auth
 
 import (
 	"net/url"
 	"strings"
 	"time"
 
+	"github.com/slipway-dev/slipway/internal/gateway/feature"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
@@ -53,9 +54,6 @@ const (
 	ForwardIDToken
 )
 
-// LoginCookies is what the names of cookies of log-ins begin with. No other cookie may have it in its name.
-const LoginCookies = "slipway-oidc-"
-
 // MinClientSecret is how many bytes a client secret has at least. Cookies are encrypted with a key that is made from it, so who
 // has a cookie could guess a shorter one.
 const MinClientSecret = 16
@@ -75,8 +73,8 @@ func isIssuer(issuer string) bool {
 }
 
 // newOIDC checks and completes OIDC.
-func newOIDC(auth OIDC) (*OIDC, *model.Fault) {
-	made, f := CheckOIDC(auth)
+func newOIDC(auth OIDC, checks feature.Checks) (*OIDC, *model.Fault) {
+	made, f := CheckOIDC(auth, checks)
 	if f == nil && len(auth.Secrets) == 0 {
 		return nil, model.Invalid("auth.oidc.clientSecretRef must be set")
 	}
@@ -84,7 +82,7 @@ func newOIDC(auth OIDC) (*OIDC, *model.Fault) {
 }
 
 // CheckOIDC does the same without the client secret.
-func CheckOIDC(auth OIDC) (*OIDC, *model.Fault) {
+func CheckOIDC(auth OIDC, checks feature.Checks) (*OIDC, *model.Fault) {
 	if !isIssuer(auth.Issuer) {
 		return nil, model.Invalid("auth.oidc.issuer: %q is not an http or https address without query and fragment", auth.Issuer)
 	}
@@ -103,19 +101,19 @@ func CheckOIDC(auth OIDC) (*OIDC, *model.Fault) {
 		if one.path == "" && one.field == "logoutPath" {
 			continue
 		}
-		if f := checkOwnPath("auth.oidc."+one.field, one.path); f != nil {
+		if f := checks.OwnPath("auth.oidc."+one.field, one.path); f != nil {
 			return nil, f
 		}
 	}
 	if auth.RedirectPath == auth.LogoutPath {
 		return nil, model.Invalid("auth.oidc: redirectPath and logoutPath must not be the same")
 	}
-	if f := checkAfterLogout(&auth); f != nil {
+	if f := checkAfterLogout(&auth, checks); f != nil {
 		return nil, f
 	}
 	var headers []ClaimHeader
 	for _, claim := range auth.ClaimHeaders {
-		header, f := editableHeader("auth.oidc.claimsToHeaders", claim.Header)
+		header, f := feature.EditableHeader("auth.oidc.claimsToHeaders", claim.Header)
 		if f != nil {
 			return nil, f
 		}
@@ -126,7 +124,7 @@ func CheckOIDC(auth OIDC) (*OIDC, *model.Fault) {
 }
 
 // checkAfterLogout checks the page after a log-out. It must not be what the gateway answers itself.
-func checkAfterLogout(auth *OIDC) *model.Fault {
+func checkAfterLogout(auth *OIDC, checks feature.Checks) *model.Fault {
 	const field = "auth.oidc.afterLogout"
 	switch auth.AfterLogout {
 	case "":
@@ -137,14 +135,5 @@ func checkAfterLogout(auth *OIDC) *model.Fault {
 	if auth.AfterLogout == "/" {
 		return nil
 	}
-	return checkOwnPath(field, auth.AfterLogout)
-}
-
-// checkOwnPath checks a path that means something to the gateway. It must have one reading, which is itself.
-func checkOwnPath(field, text string) *model.Fault {
-	path, err := ParsePath(text)
-	if err != nil || !path.ReadsOneWay() || path.Match != text || text == "/" {
-		return model.Invalid("%s: %q is not a plain path such as /oauth2/callback", field, text)
-	}
-	return nil
+	return checks.OwnPath(field, auth.AfterLogout)
 }

@@ -1,4 +1,5 @@
-package table
+// Package address says from which addresses requests are let in. It is pure.
+package address
 
 import (
 	"net/netip"
@@ -7,8 +8,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
-// AddressRule says from which addresses requests are let in. Each is an address or a range in CIDR form.
-type AddressRule struct {
+// Rule says from which addresses requests are let in. Each is an address or a range in CIDR form.
+type Rule struct {
 	// Allow are those that are let in. Empty: all that Deny does not name.
 	Allow []string
 	// Deny are those that are not, whatever Allow says.
@@ -26,34 +27,6 @@ func (a *Addresses) Admit(client netip.Addr) bool {
 		return false
 	}
 	return len(a.allow) == 0 || clients.Within(a.allow, client)
-}
-
-func compileAddresses(e *compiled, rule *Rule) *model.Fault {
-	if rule.ClientAddresses == nil {
-		return nil
-	}
-	addresses := &Addresses{}
-	for _, list := range []struct {
-		field string
-		texts []string
-		into  *[]netip.Prefix
-	}{
-		{"clientAddresses.allow", rule.ClientAddresses.Allow, &addresses.allow},
-		{"clientAddresses.deny", rule.ClientAddresses.Deny, &addresses.deny},
-	} {
-		for _, text := range list.texts {
-			prefix, f := parseRange(list.field, text)
-			if f != nil {
-				return f
-			}
-			*list.into = append(*list.into, prefix)
-		}
-	}
-	if len(addresses.allow)+len(addresses.deny) == 0 {
-		return model.Invalid("clientAddresses: set at least one of allow and deny")
-	}
-	e.ClientAddresses = addresses
-	return nil
 }
 
 // parseRange reads an address or a range. An IPv4 address that is written as an IPv6 one is refused: clients are compared as IPv4,

@@ -1,20 +1,18 @@
-package table
+// Package cors says what pages of other origins may do. It is pure.
+package cors
 
 import (
-	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
-	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 const defaultMaxAgeSeconds = 5 // of a CORSRule
 
-// CORS defines what pages of other origins may do. The lists are joined already, ready to
+// Policy defines what pages of other origins may do. The lists are joined already, ready to
 // be sent.
-type CORS struct {
+type Policy struct {
 	AllowMethods  string
 	AllowHeaders  string
 	ExposeHeaders string
@@ -36,7 +34,7 @@ type originWildcard struct{ scheme, rest string }
 
 // AllowOrigin returns the value of Access-Control-Allow-Origin for an origin. It returns
 // false if the origin is not allowed.
-func (c *CORS) AllowOrigin(origin string) (string, bool) {
+func (c *Policy) AllowOrigin(origin string) (string, bool) {
 	switch {
 	case c.any && c.AllowCredentials: // browsers accept no asterisk then
 		return origin, true
@@ -59,7 +57,7 @@ func (c *CORS) AllowOrigin(origin string) (string, bool) {
 
 // Methods returns the value of Access-Control-Allow-Methods for a preflight request that
 // asks for a method.
-func (c *CORS) Methods(asked string) string {
+func (c *Policy) Methods(asked string) string {
 	switch {
 	case !c.echoMethods:
 		return c.AllowMethods
@@ -72,7 +70,7 @@ func (c *CORS) Methods(asked string) string {
 
 // Headers returns the value of Access-Control-Allow-Headers for a preflight request that
 // asks for a list of fields.
-func (c *CORS) Headers(asked string) string {
+func (c *Policy) Headers(asked string) string {
 	if !c.echoHeaders {
 		return c.AllowHeaders
 	}
@@ -84,54 +82,9 @@ func (c *CORS) Headers(asked string) string {
 	return asked
 }
 
-func compileCORS(e *compiled, rule *Rule) *model.Fault {
-	if rule.CORS == nil {
-		return nil
-	}
-	in := rule.CORS
-	methods := in.AllowMethods
-	if len(methods) == 0 {
-		methods = rule.Methods
-	}
-	if len(methods) == 0 {
-		methods = []string{http.MethodGet, http.MethodHead, http.MethodPost}
-	}
-	maxAge := int32(defaultMaxAgeSeconds)
-	if in.MaxAgeSeconds != nil {
-		maxAge = *in.MaxAgeSeconds
-	}
-	cors := &CORS{
-		AllowMethods: strings.Join(methods, ", "), AllowHeaders: strings.Join(in.AllowHeaders, ", "), ExposeHeaders: strings.Join(in.ExposeHeaders, ", "),
-		AllowCredentials: in.AllowCredentials,
-		MaxAge:           strconv.Itoa(int(maxAge)),
-		origins:          map[string]bool{},
-	}
-	if !fieldname.IsValue(cors.AllowMethods + cors.AllowHeaders + cors.ExposeHeaders) {
-		return model.Invalid("cors: a method or header holds a control character")
-	}
-	for _, origin := range in.AllowOrigins {
-		scheme, rest, wildcard := strings.Cut(origin, "*")
-		switch {
-		case origin == "*":
-			cors.any = true
-		case wildcard:
-			cors.wildcards = append(cors.wildcards, originWildcard{scheme, rest})
-		default:
-			cors.origins[origin] = true
-		}
-	}
-	if in.Wildcards {
-		cors.allowWildcards(in, methods)
-	} else if cors.any && cors.AllowCredentials {
-		return model.Invalid("cors: allowCredentials needs origins by name in allowOrigins, not '*'")
-	}
-	e.CORS = cors
-	return nil
-}
-
 // allowWildcards makes asterisks in the lists mean everything, with credentials too. A
 // browser that sends credentials takes an asterisk for a name, so it gets what it asks for.
-func (c *CORS) allowWildcards(in *CORSRule, methods []string) {
+func (c *Policy) allowWildcards(in *Rule, methods []string) {
 	c.ExposeOnPreflight = true
 	if !c.AllowCredentials {
 		return
@@ -139,4 +92,24 @@ func (c *CORS) allowWildcards(in *CORSRule, methods []string) {
 	c.echoMethods, c.echoHeaders = slices.Contains(methods, "*"), slices.Contains(in.AllowHeaders, "*")
 	exposed := slices.DeleteFunc(slices.Clone(in.ExposeHeaders), func(name string) bool { return name == "*" })
 	c.ExposeHeaders = strings.Join(exposed, ", ")
+}
+
+// Rule says what pages of other origins may do.
+type Rule struct {
+	// AllowOrigins are origins such as https://a.example.com, with "*" for a part of the
+	// name, or "*" for every origin.
+	AllowOrigins []string
+	// AllowMethods are the allowed methods. Default: those of the rule, or GET, HEAD and
+	// POST.
+	AllowMethods     []string
+	AllowHeaders     []string
+	ExposeHeaders    []string
+	AllowCredentials bool
+	// MaxAgeSeconds is how long a browser may keep the answer. Default 5.
+	MaxAgeSeconds *int32
+	// Wildcards means that "*" in a list means everything also with AllowCredentials, where
+	// browsers need names: they get those that they ask for. "*" in ExposeHeaders is left
+	// out then. The answer to a preflight request has ExposeHeaders too, as HTTPRoute asks
+	// for. Without Wildcards, "*" in AllowOrigins cannot be combined with AllowCredentials.
+	Wildcards bool
 }

@@ -1,15 +1,17 @@
-package table
+package auth
 
 import (
 	"crypto/sha256"
+	"slices"
 	"time"
 
+	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/token"
 )
 
-// Auth defines how a client authenticates. Exactly one of the five is set.
-type Auth struct {
+// Policy defines how a client authenticates. Exactly one of the five is set.
+type Policy struct {
 	APIKey   *APIKey
 	Basic    *Basic
 	JWT      *JWT
@@ -108,4 +110,43 @@ type RequiredClaim struct {
 type ClaimHeader struct {
 	Claim  string
 	Header string
+}
+
+// hide collects the header fields that the backend must not get from the client.
+func (a *Policy) hide() {
+	var names []string
+	switch {
+	case a.APIKey != nil:
+		names = []string{a.APIKey.Header, a.APIKey.ClientHeader}
+	case a.Basic != nil:
+		names = []string{"Authorization", a.Basic.UserHeader}
+	case a.External != nil:
+		names = append(slices.Clone(a.External.BackendHeaders), a.External.IdentityHeader)
+	case a.OIDC != nil:
+		for _, claim := range a.OIDC.ClaimHeaders {
+			names = append(names, claim.Header)
+		}
+		if a.OIDC.Forward != ForwardNone {
+			names = append(names, "Authorization")
+		}
+	default:
+		for _, claim := range a.JWT.ClaimHeaders {
+			names = append(names, claim.Header)
+		}
+	}
+	a.Hidden, a.Judged = folded(names), nil
+	if a.External != nil {
+		a.Judged = folded(a.External.RequestHeaders)
+	}
+}
+
+// folded returns the names in the form in which they are compared (fieldname.Folded).
+func folded(names []string) []string {
+	var list []string
+	for _, name := range names {
+		if name != "" {
+			list = append(list, fieldname.Folded(name))
+		}
+	}
+	return list
 }
