@@ -16,7 +16,7 @@ type Setting[S comparable, C any] struct {
 	Asked func(in *slipwayv1alpha1.GatewayPolicySettings) bool
 	// Read translates the field. It is called if Asked says so.
 	Read func(in *slipwayv1alpha1.GatewayPolicySettings, from Source) (S, *model.Fault)
-	// Compile checks what is asked for, and completes it. It is called with a zero value too.
+	// Compile checks what is asked for, and completes it. It is called if something is asked for.
 	Compile func(asked S, of Rule) (C, *model.Fault)
 	// Text is equal for two that ask for the same. Nil: the JSON of S, so S has nothing that JSON leaves out.
 	Text func(asked S, of Rule) string

@@ -227,9 +227,9 @@ func (h *host) add(entry compiled) {
 // note keeps what a route asks for.
 func (h *host) note(entry compiled) {
 	if h.asks == nil {
-		h.asks, h.fields, h.foldedFields = map[protection]bool{}, map[string]bool{}, map[string]bool{}
+		h.asks, h.fields, h.foldedFields = map[string]*protection{}, map[string]bool{}, map[string]bool{}
 	}
-	h.asks[entry.protection] = true
+	h.asks[entry.protection.key()] = &entry.protection
 	h.asksUnknown = h.asksUnknown || entry.Unavailable != nil
 	match := &entry.match
 	for _, p := range match.headers {

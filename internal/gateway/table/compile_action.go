@@ -31,8 +31,8 @@ func compileActions(e *compiled, rule *Rule) *model.Fault {
 		Place: e.Place, Methods: rule.Methods, Backends: rule.Backends, Authenticates: rule.Auth != nil,
 		CountsClients: rule.RateLimit != nil && rule.RateLimit.Per == ratelimit.PerKey, Checks: e.texts,
 	}
-	for _, setting := range list.ForTable {
-		for _, compile := range compileBefore[setting.Name] {
+	for i, setting := range list.ForTable {
+		for _, compile := range compileBefore[i] {
 			if f := compile(e, rule); f != nil {
 				return f
 			}
@@ -45,16 +45,27 @@ func compileActions(e *compiled, rule *Rule) *model.Fault {
 	return nil
 }
 
-// compileBefore is what is compiled before a setting. The order is seen where a rule has two faults.
-var compileBefore = map[string][]func(*compiled, *Rule) *model.Fault{
-	cors.Setting.Name: {compileRewrite, compileHeaderEdits, compileRedirect, compileDirect},
-	bodybound.Setting.Name: {
-		func(_ *compiled, rule *Rule) *model.Fault { return rule.Fault }, compileMirrors, compileBackendEdits,
-	},
-	ratelimit.Setting.Name:   {compileTimeouts},
-	backends.Setting.Name:    {compileRetries},
-	compression.Setting.Name: {compileTransport},
-}
+// compileBefore is what is compiled before each setting of list.ForTable. The order is seen where a rule has two faults.
+var compileBefore = func() (before [list.Count][]func(*compiled, *Rule) *model.Fault) {
+	for i, setting := range list.ForTable {
+		switch setting.Name {
+		case cors.Setting.Name:
+			before[i] = []func(*compiled, *Rule) *model.Fault{compileRewrite, compileHeaderEdits, compileRedirect, compileDirect}
+		case bodybound.Setting.Name:
+			before[i] = []func(*compiled, *Rule) *model.Fault{ruleFault, compileMirrors, compileBackendEdits}
+		case ratelimit.Setting.Name:
+			before[i] = []func(*compiled, *Rule) *model.Fault{compileTimeouts}
+		case backends.Setting.Name:
+			before[i] = []func(*compiled, *Rule) *model.Fault{compileRetries}
+		case compression.Setting.Name:
+			before[i] = []func(*compiled, *Rule) *model.Fault{compileTransport}
+		}
+	}
+	return before
+}()
+
+// ruleFault is what the front end has said of the rule.
+func ruleFault(_ *compiled, rule *Rule) *model.Fault { return rule.Fault }
 
 // compileTransport refuses what can be asked of requests alone: whoever asks for it must not believe that it holds.
 func compileTransport(_ *compiled, rule *Rule) *model.Fault {

@@ -105,8 +105,8 @@ func (l *listener) asksMost(name string, found *Route) bool {
 			return false
 		}
 		takesAll = takesAll || h.takesAll
-		for asked := range h.asks {
-			if !found.protection.keepsOut(&asked) || found.protection.sends && asked.sends && !found.protection.grantsNoMore(&asked) {
+		for _, asked := range h.asks {
+			if !found.protection.keepsOut(asked) || found.protection.sends && asked.sends && !found.protection.grantsNoMore(asked) {
 				return false
 			}
 		}

@@ -53,10 +53,10 @@ type host struct {
 	prefixes    node
 	stream      *Route // of connections or datagrams
 
-	asks        map[protection]bool // what its routes ask for
-	asksUnknown bool                // a route cannot be served, so nobody knows what it would ask for
-	answersSome bool                // a route without a backend looks at header fields or parameters
-	takesAll    bool                // a route takes every request
+	asks        map[string]*protection // what its routes ask for, by its key
+	asksUnknown bool                   // a route cannot be served, so nobody knows what it would ask for
+	answersSome bool                   // a route without a backend looks at header fields or parameters
+	takesAll    bool                   // a route takes every request
 	// fields are the header fields that its routes look at, and foldedFields their folded names.
 	fields, foldedFields map[string]bool
 }

@@ -41,6 +41,21 @@ func newProtection(rule *Rule, of feature.Rule) protection {
 	return p
 }
 
+// key is equal for equal protections. Most routes ask for nothing, so theirs costs nothing.
+func (p *protection) key() string {
+	key := "answers"
+	switch {
+	case p.sends:
+		key = "sends"
+	case p.refuses:
+		key = "refuses"
+	}
+	if p.edit == "" && p.settings == [list.Count]string{} {
+		return key
+	}
+	return feature.Describe(append([]string{key, p.edit}, p.settings[:]...))
+}
+
 // includes reports whether a client that passes p would pass other as well, and may do no
 // more than other allows.
 func (p *protection) includes(other *protection) bool {

@@ -23,9 +23,6 @@ func read(in *slipwayv1alpha1.GatewayPolicySettings, _ feature.Source) (*Rule, *
 }
 
 func compile(rule *Rule, _ feature.Rule) (*Addresses, *model.Fault) {
-	if rule == nil {
-		return nil, nil
-	}
 	addresses := &Addresses{}
 	for _, list := range []struct {
 		field string

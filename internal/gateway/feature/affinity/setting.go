@@ -51,9 +51,6 @@ func read(settings *slipwayv1alpha1.GatewayPolicySettings, _ feature.Source) (*P
 }
 
 func compile(asked *Policy, of feature.Rule) (*Policy, *model.Fault) {
-	if asked == nil {
-		return nil, nil
-	}
 	policy := *asked
 	switch policy.By {
 	case ByCookie:

@@ -30,9 +30,6 @@ func text(asked *Policy, of feature.Rule) string {
 
 // compile checks and completes a Policy. Read has read the Secrets.
 func compile(asked *Policy, of feature.Rule) (*Policy, *model.Fault) {
-	if asked == nil {
-		return nil, nil
-	}
 	auth, f := *asked, (*model.Fault)(nil)
 	ways := 0
 	for _, is := range []bool{auth.APIKey != nil, auth.Basic != nil, auth.JWT != nil, auth.External != nil, auth.OIDC != nil} {

@@ -73,9 +73,6 @@ func HealthCheck(spec *slipwayv1alpha1.BackendHealthCheck) *model.HealthCheck {
 
 // compile refuses settings that cannot hold.
 func compile(own *model.BackendSettings, of feature.Rule) (*model.BackendSettings, *model.Fault) {
-	if own == nil {
-		return nil, nil
-	}
 	if own.Group == "" {
 		return nil, model.Invalid("backends: the group has no name")
 	}

@@ -43,8 +43,6 @@ func read(settings *slipwayv1alpha1.GatewayPolicySettings, _ feature.Source) (*R
 
 func compile(in *Rule, _ feature.Rule) (*Policy, *model.Fault) {
 	switch {
-	case in == nil:
-		return nil, nil
 	case in.MaxBytes < 0 || in.MaxBytes > maxCacheBytes:
 		return nil, model.Invalid("cache.maxBytes: %d is not from 1 to %d", in.MaxBytes, maxCacheBytes)
 	case in.MaxAge < 0 || in.MaxAge > maxCacheAge:

@@ -47,9 +47,6 @@ func read(settings *slipwayv1alpha1.GatewayPolicySettings, _ feature.Source) (*c
 }
 
 func compile(asked *compress.Policy, _ feature.Rule) (*compress.Policy, *model.Fault) {
-	if asked == nil {
-		return nil, nil
-	}
 	policy, err := asked.Complete()
 	if err != nil {
 		return nil, model.Invalid("compression.%v", err)

@@ -30,9 +30,6 @@ func read(settings *slipwayv1alpha1.GatewayPolicySettings, _ feature.Source) (*R
 }
 
 func compile(in *Rule, of feature.Rule) (*Policy, *model.Fault) {
-	if in == nil {
-		return nil, nil
-	}
 	methods := in.AllowMethods
 	if len(methods) == 0 {
 		methods = of.Methods

@@ -30,13 +30,15 @@ type Entry struct {
 	Clear func(in *Settings)
 	// Text is equal for two that ask for the same. Empty: it is not asked for.
 	Text func(of *Settings, rule feature.Rule) string
+
+	protects, matters bool
 }
 
 // Protects reports whether it keeps something out: who passes a rule without it may not pass one with it.
-func (e *Entry) Protects() bool { return !e.Covers("", "something") }
+func (e *Entry) Protects() bool { return e.protects }
 
 // Matters reports whether it says anything about who passes what. One of which nobody has said how it relates does.
-func (e *Entry) Matters() bool { return e.Protects() || !e.Covers("something", "") }
+func (e *Entry) Matters() bool { return e.matters }
 
 // at makes the entry of a setting from its places.
 func at[S comparable, C any](setting *feature.Setting[S, C], asked func(*Settings) *S, served func(*Compiled) *C) Entry {
@@ -51,6 +53,8 @@ func at[S comparable, C any](setting *feature.Setting[S, C], asked func(*Setting
 	if e.Covers == nil {
 		e.Covers = feature.Same
 	}
+	e.protects = !e.Covers("", "something")
+	e.matters = e.protects || !e.Covers("something", "")
 	if e.Off == nil {
 		e.Off = func(*slipwayv1alpha1.GatewayPolicySettings) bool { return false }
 	}
@@ -61,7 +65,9 @@ func at[S comparable, C any](setting *feature.Setting[S, C], asked func(*Setting
 		return f
 	}
 	e.Compile = func(into *Compiled, from *Settings, of feature.Rule) (f *model.Fault) {
-		*served(into), f = setting.Compile(*asked(from), of)
+		if one := *asked(from); one != unset {
+			*served(into), f = setting.Compile(one, of)
+		}
 		return f
 	}
 	e.Text = func(of *Settings, rule feature.Rule) string {

@@ -139,13 +139,6 @@ func TestWhoPassesOnePassesAnother(t *testing.T) {
 	}
 }
 
-func TestOneOfWhichNobodySaysHowItRelatesIsTheStrictest(t *testing.T) {
-	e := list.Entry{Covers: feature.Same}
-	if !e.Protects() || !e.Matters() || e.Covers("x", "") || e.Covers("", "x") || e.Covers("x", "y") || !e.Covers("x", "x") {
-		t.Error("it lets something through")
-	}
-}
-
 func TestASmallerBodyPassesALargerBound(t *testing.T) {
 	text := func(bound int64) string { return bodybound.Setting.Text(bound, feature.Rule{}) }
 	bounds := []int64{1, 9, 10, 99, 1 << 20, 1<<63 - 1}

@@ -61,9 +61,6 @@ func scopeOf(name slipwayv1alpha1.RateLimitScope) (per Scope, known bool) {
 }
 
 func compile(asked *Limit, of feature.Rule) (*Limit, *model.Fault) {
-	if asked == nil {
-		return nil, nil
-	}
 	limit := *asked
 	if limit.Per == PerKey && !of.Authenticates {
 		return nil, model.Invalid("rateLimit.per: Key needs auth")

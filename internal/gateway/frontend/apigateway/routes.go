@@ -92,8 +92,9 @@ func Compile(in Input) (*table.Table, []model.Problem) {
 type compiler struct {
 	in         Input
 	checks     feature.Checks
-	names      map[string]bool // names in use
-	owners     []int           // routes that keep their declared name
+	names      map[string]bool                       // names in use
+	asked      slipwayv1alpha1.GatewayPolicySettings // of the route that is read
+	owners     []int                                 // routes that keep their declared name
 	settings   map[model.BackendName]model.Settings
 	problems   []model.Problem       // of policies
 	duplicates []model.Problem       // of names

@@ -11,8 +11,8 @@ import (
 )
 
 // settingsOf are the settings of a route as a policy would have them. maxBodyBytes is none: a file may say 0, which is no limit.
-func settingsOf(spec *slipwayv1alpha1.Route) *slipwayv1alpha1.GatewayPolicySettings {
-	return &slipwayv1alpha1.GatewayPolicySettings{
+func settingsOf(spec *slipwayv1alpha1.Route) slipwayv1alpha1.GatewayPolicySettings {
+	return slipwayv1alpha1.GatewayPolicySettings{
 		ClientAddresses: spec.ClientAddresses, Auth: spec.Auth, RateLimit: spec.RateLimit, CORS: spec.CORS,
 		SessionAffinity: spec.SessionAffinity, Compression: spec.Compression, Cache: spec.Cache,
 	}
@@ -32,7 +32,8 @@ var readAfter = map[string]func(*table.Rule, *slipwayv1alpha1.Route) *model.Faul
 // addSettings adds what can be wrong before the table sees it. A route with a fault serves
 // nothing.
 func (c *compiler) addSettings(rule *table.Rule, spec *slipwayv1alpha1.Route) *model.Fault {
-	in, from := settingsOf(spec), c.source()
+	c.asked = settingsOf(spec)
+	in, from := &c.asked, c.source()
 	for _, setting := range list.ForRoutes {
 		if f := c.refused(setting, spec, in); f != nil {
 			return f

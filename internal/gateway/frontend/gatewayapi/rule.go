@@ -121,13 +121,13 @@ func (b *builder) rules(g *Graph, route *Route) []Rule {
 				continue
 			}
 			for _, p := range parts {
-				made := newTableRule(route, i, m, p.hostListeners)
+				all = append(all, newTableRule(route, i, m, p.hostListeners))
+				made := &all[len(all)-1]
 				made.match = k
 				if p.holds != nil {
 					p.holds.restrict(&made.Rule)
 					made.asks, made.askedIn = p.holds.asks, p.holds.askedIn
 				}
-				all = append(all, made)
 			}
 		}
 	}
