@@ -146,6 +146,11 @@ type Route struct {
 	// +optional
 	Compression *Compression `json:"compression,omitempty"`
 
+	// maintenance answers requests with 503 in place of the route, at set times or until it is taken away. {} means now. Default:
+	// never.
+	// +optional
+	Maintenance *Maintenance `json:"maintenance,omitempty"`
+
 	// timeouts say how long a request may take.
 	// +optional
 	Timeouts *Timeouts `json:"timeouts,omitempty"`

@@ -31,6 +31,7 @@
 //	gatewaypolicy_backends.go    BackendSettings of a GatewayPolicy: limits and health checks of backends
 //	gatewaypolicy_conditions.go  GatewayPolicyStatus, and conditions and reasons of a GatewayPolicy
 //	gatewaypolicy_types.go       GatewayPolicy: settings for Gateways, listeners, routes and rules
+//	maintenance_types.go         Maintenance: answers while a route is closed
 //	monitorrule_conditions.go    conditions and reasons of a MonitorRule
 //	monitorrule_types.go         MonitorRule: what the monitor raises an alarm for
 //	register.go                  the API group, and adding the types to a scheme

@@ -146,4 +146,9 @@ type GatewayPolicySettings struct {
 	// Identity switches it off for a more specific target, also where overrides of a less specific one compress. Default: off.
 	// +optional
 	Compression *Compression `json:"compression,omitempty"`
+
+	// maintenance answers requests with 503 in place of the backends, at set times or until it is taken away. {} means now.
+	// Default: never.
+	// +optional
+	Maintenance *Maintenance `json:"maintenance,omitempty"`
 }

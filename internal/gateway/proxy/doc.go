@@ -20,7 +20,6 @@
 //	external.go               asking a Service about a request over HTTP
 //	external_grpc.go          asking a Service about a request over gRPC
 //	judged.go                 reading a whole body before a Service judges it
-//	kept.go                   room for bytes that are kept whole
 //	address.go                which addresses of clients are let in
 //	cors.go                   answers to pages of other origins
 //	limit.go                  rate limits
@@ -29,6 +28,7 @@
 //	sessionkey.go             the key of such names
 //	caching.go                responses out of the cache, and into it
 //	compression.go            compressing responses
+//	maintenance.go            answers while a route is closed
 //	mirror.go                 copies of requests
 //	forward.go                sending a request to a backend
 //	respond.go                sending a response to the client

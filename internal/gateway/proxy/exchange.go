@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
+	"github.com/slipway-dev/slipway/internal/gateway/whole"
 )
 
 // statusClientGone is the logged status when the client left before its answer.
@@ -70,7 +71,7 @@ type exchangeBody struct {
 	http1 *clientBody // of an HTTP/1 request; nil if there is none
 	http2 *streamBody // of an HTTP/2 request to a backend
 	// judged is the whole body, if isJudged: what a Service was shown.
-	judged   kept
+	judged   whole.Bytes
 	isJudged bool
 }
 

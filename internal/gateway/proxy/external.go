@@ -9,6 +9,7 @@ import (
 	authsetting "github.com/slipway-dev/slipway/internal/gateway/feature/auth"
 	"github.com/slipway-dev/slipway/internal/gateway/panics"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
+	"github.com/slipway-dev/slipway/internal/gateway/whole"
 )
 
 // maxRefusal bounds the body with which a Service refuses a request.
@@ -56,8 +57,8 @@ func (e *exchange) askExternal(auth *authsetting.External) bool {
 }
 
 // keptFor is for whom the bytes of a question are kept.
-func (e *exchange) keptFor() keptFor {
-	return keptFor{e.client.shareOf, e.route.Auth.External.Backend.ID}
+func (e *exchange) keptFor() whole.Owner {
+	return whole.Owner{Client: e.client.shareOf, Service: e.route.Auth.External.Backend.ID}
 }
 
 // askHTTP asks with an HTTP request.
@@ -87,7 +88,7 @@ func (e *exchange) question(auth *authsetting.External) *upstream.Request {
 	request.Method, request.Target, request.Protocol = http.MethodGet, auth.Path, protocolOf(auth.Backend)
 	if auth.MaxBody > 0 {
 		request.Method = http.MethodPost
-		setBody(request, e.body.judged.bytes)
+		setBody(request, e.body.judged.Data)
 	}
 	request.Fields = append(e.shown(auth),
 		upstream.Field{Name: "X-Forwarded-Method", Value: e.r.Method},
@@ -152,7 +153,7 @@ func (e *exchange) withoutAnswer(auth *authsetting.External, question *upstream.
 	switch {
 	case errors.Is(err, panics.ErrPanicked):
 		e.refuse(http.StatusServiceUnavailable, "auth_unavailable")
-	case errors.Is(err, errNoRoom):
+	case errors.Is(err, whole.ErrNoRoom):
 		e.refuse(http.StatusServiceUnavailable, "auth_room")
 	case errors.Is(err, errNoVerdict) || kind == upstream.Malformed:
 		e.refuse(http.StatusServiceUnavailable, "auth_answer")
@@ -174,13 +175,13 @@ func (e *exchange) withoutAnswer(auth *authsetting.External, question *upstream.
 
 // refuseAs answers as the Service has.
 func (e *exchange) refuseAs(response *upstream.Response) externalResult {
-	var body kept
-	defer func() { body.drop(e.handler.kept) }()
-	if err := body.read(e.handler.kept, e.keptFor(), response, maxRefusal, -1); err != nil {
+	var body whole.Bytes
+	defer func() { body.Drop(e.handler.kept) }()
+	if err := body.Read(e.handler.kept, e.keptFor(), response, maxRefusal, -1); err != nil {
 		e.refuse(response.Status, "auth_refused") // without a body of which there is too much, or not all
 		return externalRefused
 	}
-	return e.refuseWith(response.Status, response.Fields, body.bytes)
+	return e.refuseWith(response.Status, response.Fields, body.Data)
 }
 
 // refuseWith refuses the request with what the Service says.

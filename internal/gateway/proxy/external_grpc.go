@@ -11,6 +11,7 @@ import (
 	authsetting "github.com/slipway-dev/slipway/internal/gateway/feature/auth"
 	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
+	"github.com/slipway-dev/slipway/internal/gateway/whole"
 )
 
 // askGRPC asks as envoy.service.auth.v3 says.
@@ -55,7 +56,7 @@ func (e *exchange) askGRPC(auth *authsetting.External) externalResult {
 // asMessage is the question about the request. It has the fields that an HTTP question has.
 func (e *exchange) asMessage(auth *authsetting.External) ([]byte, error) {
 	question := authz.Question{
-		Method: e.r.Method, Path: e.uri(), Host: e.r.Host, Scheme: e.scheme(), Protocol: e.r.Proto, Client: e.client.text, Time: e.start, Body: e.body.judged.bytes,
+		Method: e.r.Method, Path: e.uri(), Host: e.r.Host, Scheme: e.scheme(), Protocol: e.r.Proto, Client: e.client.text, Time: e.start, Body: e.body.judged.Data,
 		Fields: append(e.shown(auth),
 			upstream.Field{Name: "X-Forwarded-Proto", Value: e.scheme()},
 			upstream.Field{Name: "X-Forwarded-Host", Value: e.forwardedHost()},
@@ -73,19 +74,19 @@ func (e *exchange) readVerdict(response *upstream.Response) (*authz.Verdict, err
 	case response.Status != http.StatusOK || !authz.Speaks(response.Fields):
 		return nil, errNoVerdict
 	}
-	var message kept
-	defer func() { message.drop(e.handler.kept) }()
-	switch err := message.read(e.handler.kept, e.keptFor(), response, authz.MaxAnswer, -1); {
-	case errors.Is(err, errNoRoom):
-		return nil, errNoRoom
-	case errors.Is(err, errTooLarge):
+	var message whole.Bytes
+	defer func() { message.Drop(e.handler.kept) }()
+	switch err := message.Read(e.handler.kept, e.keptFor(), response, authz.MaxAnswer, -1); {
+	case errors.Is(err, whole.ErrNoRoom):
+		return nil, whole.ErrNoRoom
+	case errors.Is(err, whole.ErrTooLarge):
 		return nil, errNoVerdict
 	case err != nil || authz.Failed(response.Fields, response.Trailers()):
 		return nil, nil
 	case !authz.Succeeded(response.Fields, response.Trailers()):
 		return nil, errNoVerdict
 	}
-	verdict, err := authz.Decode(message.bytes)
+	verdict, err := authz.Decode(message.Data)
 	switch {
 	case errors.Is(err, authz.ErrUndecided):
 		return nil, nil

@@ -137,7 +137,7 @@ func (e *exchange) buildRequest(backend *model.Backend) {
 		e.request.AcceptTrailers = e.request.AcceptTrailers || hasToken(value, "trailers")
 	}
 	if e.body.isJudged {
-		setBody(&e.request, e.body.judged.bytes)
+		setBody(&e.request, e.body.judged.Data)
 	} else if e.r.Body != nil && e.r.Body != http.NoBody && e.r.ContentLength != 0 {
 		e.addBody()
 		e.boundBody(e.clientIdle(backend))

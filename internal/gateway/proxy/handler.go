@@ -23,6 +23,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/published"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
+	"github.com/slipway-dev/slipway/internal/gateway/whole"
 )
 
 // Options configures a Handler. The zero value of a field means its default.
@@ -116,7 +117,7 @@ type Handler struct {
 	tokens      *http.Client // gets tokens from providers
 	limiter     *limiter
 	passwords   *passwords
-	kept        *keptRoom
+	kept        *whole.Room
 	log         *accessLog
 	metrics     *metrics
 	mirrors     *mirrors
@@ -192,7 +193,7 @@ func New(options Options) *Handler {
 		encoders:  compress.NewPool(),
 		cache:     store,
 		passwords: newPasswords(options.Clock),
-		kept:      newKeptRoom(),
+		kept:      whole.NewRoom(),
 		ownKey:    newKey(),
 	}
 	h.passwords.panics = options.Panics

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
+	"github.com/slipway-dev/slipway/internal/gateway/whole"
 )
 
 // readJudged reads the whole body, so that the Service and the backend get the same one. Trailers are not shown to the Service, so
@@ -24,7 +25,7 @@ func (e *exchange) readJudged(most int64) bool {
 	if deadline := e.deadline(); !deadline.IsZero() {
 		defer upstream.StopAfter(deadline.Sub(e.handler.options.Clock.Now()), stop)()
 	}
-	if err := e.body.judged.read(e.handler.kept, e.keptFor(), source, most, e.r.ContentLength); err != nil {
+	if err := e.body.judged.Read(e.handler.kept, e.keptFor(), source, most, e.r.ContentLength); err != nil {
 		return e.refuseUnread(err)
 	}
 	e.body.isJudged, e.r.Trailer = true, nil
@@ -54,9 +55,9 @@ func (e *exchange) judgedSource() (source io.Reader, stop func()) {
 func (e *exchange) refuseUnread(err error) bool {
 	deadline := e.deadline()
 	switch {
-	case errors.Is(err, errTooLarge):
+	case errors.Is(err, whole.ErrTooLarge):
 		return e.refuse(http.StatusRequestEntityTooLarge, "body_too_large")
-	case errors.Is(err, errNoRoom):
+	case errors.Is(err, whole.ErrNoRoom):
 		return e.refuseForNow(http.StatusServiceUnavailable, "auth_room")
 	case !deadline.IsZero() && !e.handler.options.Clock.Now().Before(deadline):
 		return e.refuse(http.StatusGatewayTimeout, upstream.Timeout.String())

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -113,11 +112,7 @@ func TestABackendGetsOnlyBodiesThatTheServiceHasJudged(t *testing.T) {
 		j.mu.Lock()
 		checkJudged(t, j)
 		j.mu.Unlock()
-		eventually(t, "no room is taken", func() bool {
-			g.handler.kept.mu.Lock()
-			defer g.handler.kept.mu.Unlock()
-			return g.handler.kept.used == 0 && len(g.handler.kept.byClient) == 0 && len(g.handler.kept.byService) == 0
-		})
+		eventually(t, "no room is taken", g.handler.kept.Empty)
 	}
 }
 
@@ -212,26 +207,6 @@ func sendInHTTP2(conn net.Conn, r *rand.Rand, number, body string) {
 		_, _ = io.Copy(io.Discard, response.Body)
 		_ = response.Body.Close()
 	}
-}
-
-func TestBodiesTakeOnlyTheirShareOfTheRoom(t *testing.T) {
-	of := func(client, service string) keptFor {
-		address, _ := netip.ParseAddr(client)
-		return keptFor{address, service}
-	}
-	room := newKeptRoom()
-	want(t, "the share of a client", room.take(of("192.0.2.1", "a"), maxKeptOfClient), true)
-	want(t, "more", room.take(of("192.0.2.1", "b"), 1), false)
-	want(t, "nobody knows who: the share of a Service", room.take(of("", "a"), maxKeptOfService-maxKeptOfClient), true)
-	want(t, "another client, for this Service", room.take(of("192.0.2.2", "a"), 1), false)
-	want(t, "another client, for another Service", room.take(of("192.0.2.2", "b"), 1), true)
-	for _, service := range []string{"c", "d"} {
-		want(t, "a Service's share", room.take(of("", service), maxKeptOfService), true)
-	}
-	want(t, "up to all", room.take(of("", "b"), maxKeptOfService-1), true)
-	want(t, "more than all", room.take(of("", "e"), 1), false)
-	room.leave(of("192.0.2.1", "a"), maxKeptOfClient)
-	want(t, "again", room.take(of("192.0.2.1", "a"), maxKeptOfClient), true)
 }
 
 func TestABodyThatDoesNotComeIsNotWaitedFor(t *testing.T) {

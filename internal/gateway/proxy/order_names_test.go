@@ -19,6 +19,7 @@ import (
 	cachesetting "github.com/slipway-dev/slipway/internal/gateway/feature/cache"
 	corssetting "github.com/slipway-dev/slipway/internal/gateway/feature/cors"
 	"github.com/slipway-dev/slipway/internal/gateway/feature/list"
+	maintenancesetting "github.com/slipway-dev/slipway/internal/gateway/feature/maintenance"
 	"github.com/slipway-dev/slipway/internal/gateway/feature/ratelimit"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
@@ -46,7 +47,7 @@ func boundTo(route *table.Route) map[string]string {
 // askingForAll returns a route that asks for every feature.
 func askingForAll() *table.Route {
 	return &table.Route{
-		Compiled: list.Compiled{ClientAddresses: &addresssetting.Addresses{}, CORS: &corssetting.Policy{}, Auth: &authsetting.Policy{}, RateLimit: &ratelimit.Limit{Per: ratelimit.PerKey}, MaxBodyBytes: 1, Affinity: &affinitysetting.Policy{}, Cache: &cachesetting.Policy{}, Compression: &compress.Policy{}}, Mirrors: make([]table.Mirror, 1),
+		Compiled: list.Compiled{ClientAddresses: &addresssetting.Addresses{}, CORS: &corssetting.Policy{}, Auth: &authsetting.Policy{}, RateLimit: &ratelimit.Limit{Per: ratelimit.PerKey}, MaxBodyBytes: 1, Affinity: &affinitysetting.Policy{}, Cache: &cachesetting.Policy{}, Maintenance: &maintenancesetting.Policy{}, Compression: &compress.Policy{}}, Mirrors: make([]table.Mirror, 1),
 	}
 }
 
@@ -55,7 +56,7 @@ func TestFeaturesAreBoundInOrder(t *testing.T) {
 	everything := askingForAll()
 	bound := boundTo(everything)
 	for list, names := range map[string]string{
-		"admit":   "address.admit cors.admit auth.admit rateLimit.admit bodyBound.admit",
+		"admit":   "address.admit cors.admit maintenance.admit auth.admit rateLimit.admit bodyBound.admit",
 		"send":    "cached.lookUp mirror.send cached.ask",
 		"receive": "exchange.forgetAnswered affinity.keep cached.confirm cached.record",
 		"failed":  "exchange.forgetFailed affinity.failed",
@@ -71,9 +72,9 @@ func TestFeaturesAreBoundInOrder(t *testing.T) {
 	}
 	want(t, "other lists", len(bound), 0)
 	everything.RateLimit.Per = ratelimit.PerClientAddress
-	want(t, "a limit for addresses", boundTo(everything)["admit"], "address.admit cors.admit rateLimit.admit auth.admit bodyBound.admit")
+	want(t, "a limit for addresses", boundTo(everything)["admit"], "address.admit cors.admit maintenance.admit rateLimit.admit auth.admit bodyBound.admit")
 	everything.Redirect = &table.CompiledRedirect{}
-	want(t, "a redirect", boundTo(everything)["admit"], "address.admit cors.admit rateLimit.admit auth.admit")
+	want(t, "a redirect", boundTo(everything)["admit"], "address.admit cors.admit maintenance.admit rateLimit.admit auth.admit")
 
 	bare := boundTo(&table.Route{})
 	for list, names := range map[string]string{

@@ -57,7 +57,7 @@ func (e *exchange) turnAway(status int, failure string) bool {
 
 // leave ends the counting of the request.
 func (e *exchange) leave() {
-	e.body.judged.drop(e.handler.kept)
+	e.body.judged.Drop(e.handler.kept)
 	if !e.client.counted {
 		return
 	}

@@ -170,6 +170,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.JWTAuthApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("LocalReference"):
 		return &apiv1alpha1.LocalReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Maintenance"):
+		return &apiv1alpha1.MaintenanceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MaintenanceWindow"):
+		return &apiv1alpha1.MaintenanceWindowApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Mirror"):
 		return &apiv1alpha1.MirrorApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MonitorChanges"):

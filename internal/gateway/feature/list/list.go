@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/feature/cache"
 	"github.com/slipway-dev/slipway/internal/gateway/feature/compression"
 	"github.com/slipway-dev/slipway/internal/gateway/feature/cors"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/maintenance"
 	"github.com/slipway-dev/slipway/internal/gateway/feature/ratelimit"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
@@ -39,6 +40,8 @@ type Settings struct {
 	Compression *compress.Policy
 	// Cache says which responses are kept. Nil: none.
 	Cache *cache.Rule
+	// Maintenance says when requests are answered with 503. Nil: never.
+	Maintenance *maintenance.Rule
 }
 
 // Compiled are the settings as they are served. The fields are those of Settings.
@@ -52,13 +55,14 @@ type Compiled struct {
 	Affinity        *affinity.Policy
 	Compression     *compress.Policy
 	Cache           *cache.Policy
+	Maintenance     *maintenance.Policy
 }
 
 // Count is how many settings there are.
 const Count = len(All{})
 
 // All is the type of the list of settings.
-type All [9]Entry
+type All [10]Entry
 
 // Entries are all settings, in the order in which users see them.
 var Entries = All{
@@ -76,4 +80,6 @@ var Entries = All{
 	at(&compression.Setting, func(s *Settings) **compress.Policy { return &s.Compression },
 		func(c *Compiled) **compress.Policy { return &c.Compression }),
 	at(&cache.Setting, func(s *Settings) **cache.Rule { return &s.Cache }, func(c *Compiled) **cache.Policy { return &c.Cache }),
+	at(&maintenance.Setting, func(s *Settings) **maintenance.Rule { return &s.Maintenance },
+		func(c *Compiled) **maintenance.Policy { return &c.Maintenance }),
 }

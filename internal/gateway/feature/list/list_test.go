@@ -125,6 +125,7 @@ func TestWhoPassesOnePassesAnother(t *testing.T) {
 		"sessionAffinity": {true, true, true},
 		"compression":     {true, true, true},
 		"cache":           {true, true, true},
+		"maintenance":     {false, true, false},
 	}
 	got := map[string]answers{}
 	for i := range list.Entries {

@@ -1,6 +1,9 @@
 package list
 
-// Of two faults of a rule the first one is told, and statuses show it. So these orders stay as they are. Each has all settings once.
+import "slices"
+
+// Of two faults of a rule the first one is told, and statuses show it. So these orders stay as they are. A setting that they do not
+// name comes after those that they do.
 var (
 	// routeOrder is that of an APIGateway's routes.
 	routeOrder = []string{
@@ -31,6 +34,11 @@ func inOrder(names []string) []*Entry {
 	list := make([]*Entry, 0, Count)
 	for _, name := range names {
 		list = append(list, Named(name))
+	}
+	for i := range Entries {
+		if e := &Entries[i]; !slices.Contains(list, e) {
+			list = append(list, e)
+		}
 	}
 	return list
 }

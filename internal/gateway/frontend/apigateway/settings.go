@@ -15,6 +15,7 @@ func settingsOf(spec *slipwayv1alpha1.Route) slipwayv1alpha1.GatewayPolicySettin
 	return slipwayv1alpha1.GatewayPolicySettings{
 		ClientAddresses: spec.ClientAddresses, Auth: spec.Auth, RateLimit: spec.RateLimit, CORS: spec.CORS,
 		SessionAffinity: spec.SessionAffinity, Compression: spec.Compression, Cache: spec.Cache,
+		Maintenance: spec.Maintenance,
 	}
 }
 

@@ -38,6 +38,9 @@ type GatewayPolicySettingsApplyConfiguration struct {
 	// compression compresses responses of the backends for clients that accept it. Its defaults are set by {}. Algorithm
 	// Identity switches it off for a more specific target, also where overrides of a less specific one compress. Default: off.
 	Compression *CompressionApplyConfiguration `json:"compression,omitempty"`
+	// maintenance answers requests with 503 in place of the backends, at set times or until it is taken away. {} means now.
+	// Default: never.
+	Maintenance *MaintenanceApplyConfiguration `json:"maintenance,omitempty"`
 }
 
 // GatewayPolicySettingsApplyConfiguration constructs a declarative configuration of the GatewayPolicySettings type for use with
@@ -115,5 +118,13 @@ func (b *GatewayPolicySettingsApplyConfiguration) WithCache(value *CacheApplyCon
 // If called multiple times, the Compression field is set to the value of the last call.
 func (b *GatewayPolicySettingsApplyConfiguration) WithCompression(value *CompressionApplyConfiguration) *GatewayPolicySettingsApplyConfiguration {
 	b.Compression = value
+	return b
+}
+
+// WithMaintenance sets the Maintenance field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Maintenance field is set to the value of the last call.
+func (b *GatewayPolicySettingsApplyConfiguration) WithMaintenance(value *MaintenanceApplyConfiguration) *GatewayPolicySettingsApplyConfiguration {
+	b.Maintenance = value
 	return b
 }

@@ -69,6 +69,9 @@ type RouteApplyConfiguration struct {
 	// compression compresses responses of the backends for clients that accept it. It needs backendService or backends. Its
 	// defaults are set by {}. Default: off.
 	Compression *CompressionApplyConfiguration `json:"compression,omitempty"`
+	// maintenance answers requests with 503 in place of the route, at set times or until it is taken away. {} means now. Default:
+	// never.
+	Maintenance *MaintenanceApplyConfiguration `json:"maintenance,omitempty"`
 	// timeouts say how long a request may take.
 	Timeouts *TimeoutsApplyConfiguration `json:"timeouts,omitempty"`
 	// retries say when a request is sent again. Default: up to 2 times after a connection
@@ -270,6 +273,14 @@ func (b *RouteApplyConfiguration) WithCache(value *CacheApplyConfiguration) *Rou
 // If called multiple times, the Compression field is set to the value of the last call.
 func (b *RouteApplyConfiguration) WithCompression(value *CompressionApplyConfiguration) *RouteApplyConfiguration {
 	b.Compression = value
+	return b
+}
+
+// WithMaintenance sets the Maintenance field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Maintenance field is set to the value of the last call.
+func (b *RouteApplyConfiguration) WithMaintenance(value *MaintenanceApplyConfiguration) *RouteApplyConfiguration {
+	b.Maintenance = value
 	return b
 }
 

@@ -1,0 +1,71 @@
+package proxy
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// While a window is open, nothing behind the route is asked, and clients are told when to come again.
+func TestARouteIsClosedWhileAWindowIsOpen(t *testing.T) {
+	const routes = `
+- {path: /shop, backendService: {name: app, port: 80}, maintenance: {windows: [{schedule: "0 2 * * *", duration: 2h}], body: "<p>back soon", contentType: text/html}}
+- {path: /plain, backendService: {name: app, port: 80}, maintenance: {windows: [{schedule: "0 2 * * *", duration: 2h}]}}
+- {path: /old, redirect: {path: /shop}, maintenance: {}}
+- {path: /open, backendService: {name: app, port: 80}}
+`
+	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 30, 1, 59, 59, 0, time.UTC))
+	backend, requests := recording(t)
+	g := start(t, Options{Clock: clock}, routes, backend)
+	ask := func(path string) string {
+		t.Helper()
+		response, body := g.get(path)
+		if response.StatusCode == http.StatusOK {
+			<-requests
+			return "200"
+		}
+		return status(response) + " " + response.Header.Get("Retry-After") + " " + response.Header.Get("Content-Type") + " " + body
+	}
+	want(t, "before", ask("/shop"), "200")
+	clock.SetTime(clock.Now().Add(time.Second))
+	want(t, "with a body", ask("/shop"), "503 7200 text/html <p>back soon")
+	want(t, "without one", ask("/plain"), "503 7200 text/plain; charset=utf-8 Service Unavailable\n")
+	want(t, "until it is taken away", ask("/old"), "503  text/plain; charset=utf-8 Service Unavailable\n")
+	want(t, "another route", ask("/open"), "200")
+	clock.SetTime(clock.Now().Add(2*time.Hour - 500*time.Millisecond))
+	want(t, "at the end", ask("/plain"), "503 1 text/plain; charset=utf-8 Service Unavailable\n")
+	clock.SetTime(clock.Now().Add(500 * time.Millisecond))
+	want(t, "after", ask("/shop"), "200")
+	clock.SetTime(clock.Now().Add(-time.Hour))
+	want(t, "when the clock is set back", ask("/plain"), "503 3600 text/plain; charset=utf-8 Service Unavailable\n")
+	none(t, "the backend", requests)
+}
+
+// 9. Who is not let in learns nothing of it. A page of another origin can read it, and neither limits nor keys are asked before it.
+func TestMaintenanceComesAfterAddressesAndBeforeLimitsAndAuth(t *testing.T) {
+	g, requests := startOrdered(t, "maintenance: {}, clientAddresses: {deny: [127.0.0.1]}")
+	want(t, "from elsewhere", g.statuses(http.MethodGet, nil), "403")
+	none(t, "the backend", requests)
+	g, requests = startOrdered(t, "maintenance: {}, rateLimit: {requests: 1, period: 1h}, "+ofKeys+", "+ofPages)
+	want(t, "preflight", g.statuses(http.MethodOptions, preflight), "204")
+	for range 3 {
+		response, _ := g.get("/", "Origin", "https://page.example")
+		want(t, "status", response.StatusCode, http.StatusServiceUnavailable)
+		want(t, "who may read it", response.Header.Get("Access-Control-Allow-Origin"), "*")
+	}
+	none(t, "the backend", requests)
+}
+
+// A path that a backend could read as that of a closed route does not get around it.
+func TestNoReadingGetsAroundMaintenance(t *testing.T) {
+	backend, requests := recording(t)
+	g := start(t, Options{}, `
+- {path: /open, backendService: {name: app, port: 80}}
+- {path: /shop, backendService: {name: app, port: 80}, maintenance: {}}
+`, backend)
+	response, _ := g.get("/open/..%2fshop")
+	want(t, "status", response.StatusCode, http.StatusBadRequest)
+	none(t, "the backend", requests)
+}
