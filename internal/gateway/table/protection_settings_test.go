@@ -146,7 +146,8 @@ func TestSettingsKeepOutWhatTheyDid(t *testing.T) {
 }
 
 func TestConnectionsAreToldWhatIsForRequestsAlone(t *testing.T) {
-	const want = "auth, rateLimit, cors, maxBodyBytes, sessionAffinity, compression and cache are for requests, and connections of transport TCP are not read"
+	const want = "auth, rateLimit, cors, maxBodyBytes, sessionAffinity, compression, cache and maintenance are for " +
+		"requests, and connections of transport TCP are not read"
 	f := compileTransport(nil, &Rule{Transport: model.TransportTCP, Settings: list.Settings{MaxBodyBytes: 1}})
 	if f == nil || f.Message != want {
 		t.Errorf("got %+v", f)

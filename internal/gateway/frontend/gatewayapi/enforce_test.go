@@ -32,6 +32,7 @@ var theSettings = map[string][]aSetting{
 	"auth":            {{`{jwt: {issuer: id, jwksURL: "https://id.example.com/keys"}}`, func(r *table.Rule, _ bool) bool { return r.Auth != nil }, true}},
 	"rateLimit":       {{`{requests: 5}`, func(r *table.Rule, _ bool) bool { return r.RateLimit != nil }, true}},
 	"maxBodyBytes":    {{`5`, func(r *table.Rule, _ bool) bool { return r.MaxBodyBytes == 5 }, true}},
+	"maintenance":     {{`{}`, func(r *table.Rule, _ bool) bool { return r.Maintenance != nil }, true}},
 	"cors":            {{`{allowOrigins: ["https://a.example.com"]}`, func(r *table.Rule, _ bool) bool { return r.CORS != nil }, false}},
 	"sessionAffinity": {
 		{`{cookie: {name: session}}`, func(r *table.Rule, _ bool) bool { return r.Affinity != nil }, false},
