@@ -2,9 +2,9 @@ package v1alpha1
 
 // Maintenance answers requests with 503 in place of the backends, at set times or until it is taken away.
 type Maintenance struct {
-	// windows say when, at most 16. Default: always, until the field is taken away.
+	// windows say when, at most 8. Default: always, until the field is taken away.
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:MaxItems=8
 	// +listType=atomic
 	// +optional
 	Windows []MaintenanceWindow `json:"windows,omitempty"`

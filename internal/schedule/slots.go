@@ -16,9 +16,23 @@ const (
 )
 
 // Next returns the first slot after a time.
-func (s Schedule) Next(after time.Time) time.Time {
+func (s Schedule) Next(after time.Time) time.Time { return s.next(after, maxDays) }
+
+// NextWithin returns the first slot after a time that is not later than a while after it. Zero: there is none. It looks at no more days
+// than that takes, which Next may.
+func (s Schedule) NextWithin(after time.Time, while time.Duration) time.Time {
+	if slot := s.next(after, daysOf(while)); !slot.After(after.Add(while)) {
+		return slot
+	}
+	return time.Time{}
+}
+
+// daysOf is how many days have all slots of a while, wherever it begins.
+func daysOf(while time.Duration) int { return int(while/(24*time.Hour)) + 2 + 2*maxShift }
+
+func (s Schedule) next(after time.Time, days int) time.Time {
 	d := dateOf(after.In(s.zone)).add(-maxShift)
-	for range maxDays {
+	for range days {
 		if _, found := s.firstAfter(d, after.Unix()); found {
 			return s.earliestFrom(d, after.Unix())
 		}
@@ -41,10 +55,21 @@ func (s Schedule) earliestFrom(d date, after int64) time.Time {
 }
 
 // Latest returns the last slot that is not after a time.
-func (s Schedule) Latest(at time.Time) time.Time {
+func (s Schedule) Latest(at time.Time) time.Time { return s.latest(at, maxDays) }
+
+// LatestWithin returns the last slot that is not after a time, and less than a while before it. Zero: there is none. It looks at no more
+// days than that takes, which Latest may.
+func (s Schedule) LatestWithin(at time.Time, while time.Duration) time.Time {
+	if slot := s.latest(at, daysOf(while)); slot.After(at.Add(-while)) {
+		return slot
+	}
+	return time.Time{}
+}
+
+func (s Schedule) latest(at time.Time, days int) time.Time {
 	// When the clock is set back over midnight, slots of the next day are in the past.
 	d := dateOf(at.In(s.zone)).add(1)
-	for range maxDays {
+	for range days {
 		latest, found := s.lastUntil(d, at.Unix())
 		if !found {
 			d = d.add(-1)

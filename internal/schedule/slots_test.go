@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -136,5 +137,29 @@ func TestTheLatestSlotMayBeOfTheNextDay(t *testing.T) {
 	}
 	if got := s.Next(later); got.Day() != 8 {
 		t.Errorf("the next slot is %v, so 7 November has two", got)
+	}
+}
+
+// Who looks at few days finds what who looks at all of them does, as far as it is there.
+func TestASlotWithinAWhileIsThatOfAll(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	expressions := []string{"* * * * *", "0 2 * * *", "30 23 * * 0", "0 0 29 2 *", "15 */6 1,15 * *", "59 23 31 12 *", "0 2 * 3,10 0"}
+	for range 3000 {
+		s := parse(t, expressions[random.IntN(len(expressions))], []string{"", "Europe/Berlin", "Pacific/Apia", "America/St_Johns"}[random.IntN(4)])
+		at := time.Unix(1_200_000_000+random.Int64N(800_000_000), 0)
+		while := time.Duration(1+random.IntN(72*60)) * time.Minute
+		want, after := s.Latest(at), s.Next(at)
+		if !want.After(at.Add(-while)) {
+			want = time.Time{}
+		}
+		if after.After(at.Add(while)) {
+			after = time.Time{}
+		}
+		if got := s.LatestWithin(at, while); !got.Equal(want) {
+			t.Fatalf("%+v: the last slot in %v until %v is %v, want %v", s, while, at, got, want)
+		}
+		if got := s.NextWithin(at, while); !got.Equal(after) {
+			t.Fatalf("%+v: the next slot in %v from %v is %v, want %v", s, while, at, got, after)
+		}
 	}
 }

@@ -39,43 +39,31 @@ type window struct {
 	duration time.Duration
 }
 
-// At reports whether requests are answered with 503 at a time, and until when this stays so. The zero time means that it does not
-// change.
+// lookAhead bounds how far At looks for the next window, so that it costs little however rare that is.
+const lookAhead = 24 * time.Hour
+
+// At reports whether requests are answered with 503 at a time, and until when this stays so at the least. Then it may change. The zero
+// time means that it does not.
 func (p *Policy) At(now time.Time) (closed bool, until time.Time) {
 	if len(p.windows) == 0 {
 		return true, time.Time{}
 	}
-	// A window may begin before another one ends, so the end is looked for until none goes on. Each step comes to the end of one
-	// window, and windows that are always followed by another one are given up after a while: until is then only the time to ask
-	// again.
-	const maxSteps = 64
-	end := now
-	for range maxSteps {
-		next := p.endAt(end)
-		if next.IsZero() {
-			break
-		}
-		end = next
-	}
-	if end.After(now) {
-		return true, end
-	}
 	for i := range p.windows {
-		if next := p.windows[i].schedule.Next(now); !next.IsZero() && (until.IsZero() || next.Before(until)) {
+		w := &p.windows[i]
+		if begun := w.schedule.LatestWithin(now, w.duration); !begun.IsZero() {
+			if ends := begun.Add(w.duration); ends.After(until) {
+				closed, until = true, ends
+			}
+		}
+	}
+	if closed {
+		return true, until
+	}
+	until = now.Add(lookAhead)
+	for i := range p.windows {
+		if next := p.windows[i].schedule.NextWithin(now, lookAhead); !next.IsZero() && next.Before(until) {
 			until = next
 		}
 	}
 	return false, until
-}
-
-// endAt returns the last end of the windows that are open at a time. Zero: none is.
-func (p *Policy) endAt(at time.Time) (end time.Time) {
-	for i := range p.windows {
-		w := &p.windows[i]
-		begun := w.schedule.Latest(at)
-		if ends := begun.Add(w.duration); !begun.IsZero() && ends.After(at) && ends.After(end) {
-			end = ends
-		}
-	}
-	return end
 }

@@ -48,13 +48,14 @@ func TestWhenARouteIsClosedAndUntilWhen(t *testing.T) {
 		"when it begins":            {one(night), "2026-11-30T02:00:00Z", true, "2026-11-30T04:00:00Z"},
 		"just before it ends":       {one(night), "2026-11-30T03:59:59.999Z", true, "2026-11-30T04:00:00Z"},
 		"when it ends":              {one(night), "2026-11-30T04:00:00Z", false, "2026-12-01T02:00:00Z"},
-		"one goes on in another":    {one(night, late), "2026-11-30T02:30:00Z", true, "2026-11-30T04:30:00Z"},
+		"one goes on in another":    {one(night, late), "2026-11-30T02:30:00Z", true, "2026-11-30T04:00:00Z"},
+		"the other goes on":         {one(night, late), "2026-11-30T04:00:00Z", true, "2026-11-30T04:30:00Z"},
 		"the next of two":           {one(sunday, night), "2026-11-28T12:00:00Z", false, "2026-11-29T02:00:00Z"},
 		"over midnight":             {one(sunday), "2026-11-30T01:00:00Z", true, "2026-11-30T02:00:00Z"},
 		"in a zone":                 {zone("Europe/Berlin", night), "2026-11-30T01:00:00Z", true, "2026-11-30T03:00:00Z"},
 		"the hour that comes twice": {zone("Europe/Berlin", night), "2026-10-25T01:00:00Z", true, "2026-10-25T02:00:00Z"},
 		"the hour that is left out": {zone("Europe/Berlin", night), "2026-03-29T01:00:00Z", true, "2026-03-29T03:00:00Z"},
-		"in a leap year":            {one(slipwayv1alpha1.MaintenanceWindow{Schedule: "0 0 29 2 *", Duration: "1h"}), "2026-11-30T00:00:00Z", false, "2028-02-29T00:00:00Z"},
+		"it is years until then":    {one(slipwayv1alpha1.MaintenanceWindow{Schedule: "0 0 29 2 *", Duration: "1h"}), "2026-11-30T00:00:00Z", false, "2026-12-01T00:00:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			closed, until := compiled(t, tc.in).At(at(t, tc.now))
@@ -77,12 +78,12 @@ func zone(name string, windows ...slipwayv1alpha1.MaintenanceWindow) slipwayv1al
 	return slipwayv1alpha1.Maintenance{Windows: windows, TimeZone: name}
 }
 
-// A window without end costs no more than others, and is asked for again.
+// A window may begin again before it ends.
 func TestWindowsThatNeverEnd(t *testing.T) {
 	policy := compiled(t, one(slipwayv1alpha1.MaintenanceWindow{Schedule: "* * * * *", Duration: "24h"}))
 	now := at(t, "2026-11-30T12:00:00Z")
 	closed, until := policy.At(now)
-	if !closed || !until.After(now.Add(24*time.Hour)) {
+	if !closed || !until.Equal(now.Add(24*time.Hour)) {
 		t.Errorf("closed %v until %v", closed, until)
 	}
 }
@@ -150,7 +151,7 @@ func TestWhatCannotBeAWindow(t *testing.T) {
 		"a long one":       {window("0 2 * * *", "25h"), "maintenance.windows[0].duration: "},
 		"no zone":          {zone("Europe/Atlantis", slipwayv1alpha1.MaintenanceWindow{Schedule: "0 2 * * *", Duration: "1h"}), "maintenance.timeZone: "},
 		"a split header":   {slipwayv1alpha1.Maintenance{ContentType: "text/html\r\nX-A: b"}, "maintenance.contentType holds a control character"},
-		"too many windows": {one(make([]slipwayv1alpha1.MaintenanceWindow, 17)...), "maintenance.windows: 17 are more than 16"},
+		"too many windows": {one(make([]slipwayv1alpha1.MaintenanceWindow, 9)...), "maintenance.windows: 9 are more than 8"},
 		"a long body":      {slipwayv1alpha1.Maintenance{Body: string(make([]byte, 16<<10+1))}, "maintenance.body: 16385 bytes are more than 16384"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -163,6 +164,26 @@ func TestWhatCannotBeAWindow(t *testing.T) {
 			}
 			if got := f.Message[:min(len(f.Message), len(tc.want))]; got != tc.want {
 				t.Errorf("(-want +got):\n%s", cmp.Diff(tc.want, f.Message))
+			}
+		})
+	}
+}
+
+// The cost of a look does not depend on how rare windows are: whoever writes routes decides that.
+func BenchmarkAt(b *testing.B) {
+	now := time.Date(2026, 11, 30, 12, 0, 30, 0, time.UTC)
+	for name, cron := range map[string]string{"weekly": "0 2 * * 0", "each minute": "* * * * *", "rare": "0 0 29 2 *"} {
+		rule := &Rule{TimeZone: "Europe/Berlin"}
+		for range maxWindows {
+			rule.Windows = append(rule.Windows, Window{cron, time.Minute})
+		}
+		policy, f := compile(rule, feature.Rule{})
+		if f != nil {
+			b.Fatal(f)
+		}
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				policy.At(now)
 			}
 		})
 	}

@@ -25,7 +25,7 @@ var Setting = feature.Setting[*Rule, *Policy]{
 const (
 	defaultContentType = "text/plain; charset=utf-8"
 
-	maxWindows  = 16
+	maxWindows  = 8
 	maxBody     = 16 << 10 // bytes: a character has up to four
 	minDuration = time.Minute
 )

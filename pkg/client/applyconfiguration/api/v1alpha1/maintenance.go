@@ -13,7 +13,7 @@ import (
 //
 // Maintenance answers requests with 503 in place of the backends, at set times or until it is taken away.
 type MaintenanceApplyConfiguration struct {
-	// windows say when, at most 16. Default: always, until the field is taken away.
+	// windows say when, at most 8. Default: always, until the field is taken away.
 	Windows []MaintenanceWindowApplyConfiguration `json:"windows,omitempty"`
 	// timeZone is the zone of the schedules, for example Europe/Berlin. Default: UTC.
 	TimeZone *string `json:"timeZone,omitempty"`
