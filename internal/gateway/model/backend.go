@@ -139,14 +139,17 @@ type Backend struct {
 // ServiceName returns the name of the Service, as metrics show it.
 func (b *Backend) ServiceName() string { return ServiceName{b.Namespace, b.Service}.String() }
 
-// Limits bound the concurrent use of a backend.
+// Limits bound the concurrent use of a backend. 0 means no bound, except for Pending: a rule must have one of each (Wrong). A
+// client gets at most its share of each (clients.Places).
 type Limits struct {
-	// Connections bounds the connections to all endpoints. Pending bounds the requests that
-	// wait for a connection. Requests bounds the requests in flight, including those that
-	// wait.
+	// Connections bounds the connections to all endpoints together, without those of health
+	// checks. Over HTTP/1.1 each request has its own connection.
 	Connections int
-	Pending     int
-	Requests    int
+	// Pending bounds the requests that wait for a connection.
+	Pending int
+	// Requests bounds the requests in flight, up to the end of their responses, including
+	// those that wait.
+	Requests int
 }
 
 // DefaultLimits returns the limits of a backend without any of its own.

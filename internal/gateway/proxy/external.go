@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	authsetting "github.com/slipway-dev/slipway/internal/gateway/feature/auth"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/panics"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 	"github.com/slipway-dev/slipway/internal/gateway/whole"
@@ -104,7 +105,7 @@ func (e *exchange) question(auth *authsetting.External) *upstream.Request {
 func (e *exchange) toService(auth *authsetting.External) *upstream.Request {
 	request := &upstream.Request{
 		Client: e.client.shareOf, Host: auth.Backend.Service,
-		Deadline: e.handler.options.Clock.Now().Add(auth.Timeout), Retry: upstream.Retry{Attempts: 1, On: upstream.OnConnectFailure},
+		Deadline: e.handler.options.Clock.Now().Add(auth.Timeout), Retry: upstream.Retry{Attempts: 1, On: model.OnConnectFailure},
 	}
 	if deadline := e.deadline(); !deadline.IsZero() && deadline.Before(request.Deadline) {
 		request.Deadline = deadline

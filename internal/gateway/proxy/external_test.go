@@ -16,7 +16,6 @@ import (
 	apiroutes "github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
-	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
 // asking is a gateway with a route that asks a Service.
@@ -251,7 +250,7 @@ func TestAClientCannotKeepTheServiceFromBeingAsked(t *testing.T) {
 	current := a.handler.current.Load()
 	for i, backend := range current.Table.Backends {
 		if backend.Service == "auth" {
-			current.services[i].SetLimits(upstream.Limits{Connections: 1, Pending: 0, Requests: 1})
+			current.services[i].SetLimits(model.Limits{Connections: 1, Pending: 0, Requests: 1})
 		}
 	}
 	codes := make(chan int, 5)
@@ -275,7 +274,7 @@ func TestAClientCannotTakeTheTimeOfTheService(t *testing.T) {
 	current := a.handler.current.Load()
 	for i, backend := range current.Table.Backends {
 		if backend.Service == "auth" {
-			current.services[i].SetLimits(upstream.Limits{Connections: 1, Pending: 5, Requests: 6})
+			current.services[i].SetLimits(model.Limits{Connections: 1, Pending: 5, Requests: 6})
 		}
 	}
 	first := make(chan int)

@@ -358,31 +358,10 @@ func (e *exchange) editFields(edit *model.HeaderEdit) {
 }
 
 // retryOf converts the route's retries.
-func retryOf(in *table.Retries) upstream.Retry {
-	out := upstream.Retry{Attempts: in.Attempts, On: causes(in.On), Wait: in.Wait}
-	if in.Statuses != (table.Statuses{}) {
+func retryOf(in *model.Retries) upstream.Retry {
+	out := upstream.Retry{Attempts: in.Attempts, On: in.On, Wait: in.Wait}
+	if in.Statuses != (model.Statuses{}) {
 		out.OnStatus = in.Statuses.Has
 	}
 	return out
-}
-
-// causes converts the route's causes of retries.
-func causes(on table.Causes) upstream.Causes {
-	var causes upstream.Causes
-	for _, pair := range [...]struct {
-		route    table.Causes
-		upstream upstream.Causes
-	}{
-		{table.ConnectFailure, upstream.OnConnectFailure},
-		{table.Reset, upstream.OnReset},
-		{table.Timeout, upstream.OnTimeout},
-		{table.Status502, upstream.OnStatus502},
-		{table.Status503, upstream.OnStatus503},
-		{table.Status504, upstream.OnStatus504},
-	} {
-		if on&pair.route != 0 {
-			causes |= pair.upstream
-		}
-	}
-	return causes
 }

@@ -224,7 +224,7 @@ func (h *Handler) Set(config Config) {
 	for i, backend := range backends {
 		used[backend.ID] = true
 		next.services[i] = h.registry.Service(backend.ID, (*upstream.TLS)(backend.TLS))
-		next.services[i].SetLimits(upstream.Limits(backend.Limits))
+		next.services[i].SetLimits(backend.Limits)
 		next.services[i].SetProtocol(protocolOf(backend))
 		next.services[i].SetCheck(checkOf(backend))
 		next.services[i].Add(backend.Endpoints)

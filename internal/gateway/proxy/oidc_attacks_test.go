@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
 )
 
 // signedWith signs claims with HS256.

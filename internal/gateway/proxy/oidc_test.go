@@ -9,6 +9,7 @@ import (
 	"time"
 
 	testingclock "k8s.io/utils/clock/testing"
+
 )
 
 const loginRoute = `

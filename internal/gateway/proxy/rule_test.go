@@ -330,7 +330,7 @@ func TestARouteMayNameTheStatusesThatAreTriedAgain(t *testing.T) {
 	const wait = 150 * time.Millisecond // longer than the waits without it
 	g := startTable(t, Options{}, compileRules(t, table.Input{Rules: []table.Rule{{
 		Name: "r", Backends: []model.BackendRef{backendTo("app")},
-		Retries: table.Retries{Attempts: 3, Statuses: table.StatusesOf(500, 429, 200), Wait: wait},
+		Retries: model.Retries{Attempts: 3, Statuses: model.StatusesOf(500, 429, 200), Wait: wait},
 	}}}, map[string]string{"app": backend}))
 	begin := time.Now()
 	response, _ := g.get("/500")

@@ -222,13 +222,13 @@ func TestARouteHasWhatItsSpecSaysAndTheDefaultsOfTheRest(t *testing.T) {
 	if got, want := least.Timeouts, (table.Timeouts{Backend: time.Minute}); got != want {
 		t.Errorf("default timeouts %+v, want %+v", got, want)
 	}
-	if got, want := least.Retries, (table.Retries{Attempts: 2, On: table.ConnectFailure}); got != want {
+	if got, want := least.Retries, (model.Retries{Attempts: 2, On: model.OnConnectFailure}); got != want {
 		t.Errorf("default retries %+v, want %+v", got, want)
 	}
 	if got, want := most.Timeouts, (table.Timeouts{Request: 90 * time.Second}); got != want {
 		t.Errorf("timeouts %+v, want %+v", got, want)
 	}
-	if got, want := most.Retries, (table.Retries{On: table.Reset | table.Status503}); got != want {
+	if got, want := most.Retries, (model.Retries{On: model.OnReset | model.OnStatus503}); got != want {
 		t.Errorf("retries %+v, want %+v", got, want)
 	}
 	if got, want := *most.RateLimit, (ratelimit.Limit{Requests: 10, Period: time.Minute, Burst: 10, Per: ratelimit.PerRoute}); got != want {

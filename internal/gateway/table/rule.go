@@ -103,7 +103,7 @@ type Rule struct {
 	ResponseHeaders *model.HeaderEdit
 	Mirrors         []model.MirrorRef
 	Timeouts        Timeouts
-	Retries         Retries
+	Retries         model.Retries
 
 	// Settings are those that features have.
 	list.Settings

@@ -189,7 +189,7 @@ func TestACompilerChecksWhatIsUnsafe(t *testing.T) {
 		"mirror: ":                            {Mirrors: []model.MirrorRef{{Numerator: 1}}},
 		"maxBodyBytes: ":                      {Settings: list.Settings{MaxBodyBytes: -1}},
 		"timeouts.request: ":                  {Timeouts: table.Timeouts{Request: -1}},
-		"retries.attempts: ":                  {Retries: table.Retries{Attempts: 11}},
+		"retries.attempts: ":                  {Retries: model.Retries{Attempts: 11}},
 		"clientAddresses: ":                   {Settings: list.Settings{ClientAddresses: &address.Rule{}}},
 		"clientAddresses.allow: ":             {Settings: list.Settings{ClientAddresses: &address.Rule{Allow: []string{"10.0.0.0/33"}}}},
 		"clientAddresses.deny: ":              {Settings: list.Settings{ClientAddresses: &address.Rule{Deny: []string{"fe80::1%eth0"}}}},
@@ -340,7 +340,7 @@ func TestChangesOfOneBackendAreProtectedToo(t *testing.T) {
 }
 
 func TestStatusesAreASet(t *testing.T) {
-	set := table.StatusesOf(399, 400, 463, 464, 599, 600, -1)
+	set := model.StatusesOf(399, 400, 463, 464, 599, 600, -1)
 	for code := range 1000 {
 		if got := set.Has(code); got != (code == 400 || code == 463 || code == 464 || code == 599) {
 			t.Errorf("%d: %v", code, got)

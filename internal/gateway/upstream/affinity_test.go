@@ -8,6 +8,7 @@ import (
 
 	testingclock "k8s.io/utils/clock/testing"
 
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/rendezvous"
 )
 
@@ -178,7 +179,7 @@ func TestTheResponseNamesItsEndpoint(t *testing.T) {
 	s.Set([]string{good.address(), gone.address()})
 	t.Cleanup(func() { s.Set(nil) })
 	req := get()
-	req.Retry = Retry{Attempts: 1, On: OnConnectFailure}
+	req.Retry = Retry{Attempts: 1, On: model.OnConnectFailure}
 	req.Affinity.Place = PlaceOf(testKey, "app:80", gone.address())
 	response, err := s.Do(t.Context(), req)
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 const unavailable = "HTTP/1.1 503 X\r\nContent-Length: 0\r\n\r\n"
@@ -30,7 +32,7 @@ func TestAServiceThatFailsIsNotStormed(t *testing.T) {
 		before, exhausted, resent := sent.Load(), int64(0), 0
 		for range requests {
 			req := get()
-			req.Retry = Retry{Attempts: 10, On: OnStatus503}
+			req.Retry = Retry{Attempts: 10, On: model.OnStatus503}
 			if status, _ := fetch(t, s, req); status != http.StatusServiceUnavailable {
 				t.Fatalf("got %d", status)
 			}
@@ -64,7 +66,7 @@ func TestEndpointsThatCannotBeReachedAreOutsideOfTheBudget(t *testing.T) {
 	s := serving(t, Options{Ejection: Ejection{Failures: 1 << 20}}, refusing(t), refusing(t), answering(t, okResponse).address())
 	for range 500 {
 		req := get()
-		req.Retry = Retry{Attempts: 2, On: OnConnectFailure}
+		req.Retry = Retry{Attempts: 2, On: model.OnConnectFailure}
 		if status, _ := fetch(t, s, req); status != http.StatusOK {
 			t.Fatalf("got %d", status)
 		}
@@ -100,13 +102,13 @@ func TestNobodyWaitsForAnAttemptInVain(t *testing.T) {
 	var sent atomic.Int64
 	s := serving(t, Options{Backoff: Backoff{Base: time.Hour, Max: time.Hour}}, counting(t, &sent).address())
 	req := get()
-	req.Retry = Retry{Attempts: 3, On: OnStatus503}
+	req.Retry = Retry{Attempts: 3, On: model.OnStatus503}
 	req.Deadline = time.Now().Add(time.Minute)
 	if status, _ := fetch(t, s, req); status != http.StatusServiceUnavailable {
 		t.Errorf("got %d", status)
 	}
 	req = get()
-	req.Retry = Retry{Attempts: 3, On: OnStatus503}
+	req.Retry = Retry{Attempts: 3, On: model.OnStatus503}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {

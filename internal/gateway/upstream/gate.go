@@ -9,20 +9,8 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/internal/gateway/clients"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
-
-// Limits bound the concurrent use of a Service. 0 means no bound, except for Pending. A
-// client gets at most its share of each (clients.Places).
-type Limits struct {
-	// Connections bounds the connections to all endpoints together, without those of health
-	// checks. Over HTTP/1.1 each request has its own connection.
-	Connections int
-	// Pending bounds the requests that wait for a connection.
-	Pending int
-	// Requests bounds the requests in flight, up to the end of their responses, including
-	// those that wait.
-	Requests int
-}
 
 // maxPendingWait bounds how long a request without a deadline waits for a connection.
 const maxPendingWait = 5 * time.Second
@@ -38,7 +26,7 @@ var (
 // used its share is passed by requests of other clients.
 type gate struct {
 	mu        sync.Mutex
-	limits    Limits
+	limits    model.Limits
 	requests  clients.Places
 	exclusive clients.Places // requests with their own connection
 	pending   clients.Places // requests that wait for a connection
@@ -58,7 +46,7 @@ type turn struct {
 	come   chan struct{} // closed when it may have a connection
 }
 
-func (g *gate) setLimits(limits Limits) {
+func (g *gate) setLimits(limits model.Limits) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.limits = limits

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 // holding answers one request for each value that the test sends.
@@ -36,7 +38,7 @@ func (g *gate) state() [4]int {
 func TestRequestsAboveTheConnectionsWaitInTurn(t *testing.T) {
 	b, step := holding(t)
 	s := serving(t, Options{}, b.address())
-	s.SetLimits(Limits{Connections: 2, Pending: 3, Requests: 100})
+	s.SetLimits(model.Limits{Connections: 2, Pending: 3, Requests: 100})
 	var wait sync.WaitGroup
 	var order []int
 	var mu sync.Mutex
@@ -69,7 +71,7 @@ func TestRequestsAboveTheConnectionsWaitInTurn(t *testing.T) {
 func TestTheWaitForAConnectionEnds(t *testing.T) {
 	b, _ := holding(t)
 	s := serving(t, Options{}, b.address())
-	s.SetLimits(Limits{Connections: 1, Pending: 10})
+	s.SetLimits(model.Limits{Connections: 1, Pending: 10})
 	ctx, cancel := context.WithCancel(t.Context())
 	var wait sync.WaitGroup
 	wait.Go(func() {
@@ -98,7 +100,7 @@ func TestTheWaitForAConnectionEnds(t *testing.T) {
 func TestAnIdleConnectionMakesRoomForOneToAnotherEndpoint(t *testing.T) {
 	first, second := answering(t, okResponse), answering(t, okResponse)
 	s := serving(t, Options{}, first.address(), second.address())
-	s.SetLimits(Limits{Connections: 1, Pending: 10})
+	s.SetLimits(model.Limits{Connections: 1, Pending: 10})
 	for range 50 {
 		fetch(t, s, get())
 		if got := s.gate.state(); got[3] > 1 {
@@ -119,7 +121,7 @@ func TestRequestsOverHTTP2AreBoundedToo(t *testing.T) {
 		}
 	})
 	s := serving(t, Options{}, address)
-	s.SetLimits(Limits{Connections: 1, Requests: 3})
+	s.SetLimits(model.Limits{Connections: 1, Requests: 3})
 	var wait sync.WaitGroup
 	for range 3 {
 		wait.Go(func() {
@@ -141,7 +143,7 @@ func TestRequestsOverHTTP2AreBoundedToo(t *testing.T) {
 func TestConnectionsOverHTTP2AreBounded(t *testing.T) {
 	handler := func(http.ResponseWriter, *http.Request) {}
 	s := serving(t, Options{}, http2Backend(t, handler), http2Backend(t, handler))
-	s.SetLimits(Limits{Connections: 1})
+	s.SetLimits(model.Limits{Connections: 1})
 	refused := 0
 	for range 50 {
 		req := get()
@@ -177,7 +179,7 @@ func TestTheCountStaysTrue(t *testing.T) {
 		}
 	})
 	s := serving(t, Options{}, b.address(), refusing(t))
-	s.SetLimits(Limits{Connections: 4, Pending: 20, Requests: 30})
+	s.SetLimits(model.Limits{Connections: 4, Pending: 20, Requests: 30})
 	var wait sync.WaitGroup
 	for range 40 {
 		wait.Go(func() {
@@ -217,16 +219,16 @@ func enterAll(t *testing.T, g *gate, p pass) (n int) {
 func TestOneClientLeavesPartOfABackendToTheOthers(t *testing.T) {
 	first, second := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
 	tests := map[string]struct {
-		limits    Limits
+		limits    model.Limits
 		exclusive bool
 		want      [2]int
 	}{
-		"connections":                  {Limits{Connections: 40}, true, [2]int{30, 8}},
-		"requests":                     {Limits{Requests: 40}, false, [2]int{30, 8}},
-		"requests before connections":  {Limits{Connections: 400, Requests: 40}, true, [2]int{30, 8}},
-		"no bound of connections":      {Limits{Requests: 8}, true, [2]int{6, 2}},
-		"too small a bound to divide":  {Limits{Connections: 2}, true, [2]int{2, 0}},
-		"connections before the bound": {Limits{Connections: 8, Requests: 1000}, true, [2]int{6, 2}},
+		"connections":                  {model.Limits{Connections: 40}, true, [2]int{30, 8}},
+		"requests":                     {model.Limits{Requests: 40}, false, [2]int{30, 8}},
+		"requests before connections":  {model.Limits{Connections: 400, Requests: 40}, true, [2]int{30, 8}},
+		"no bound of connections":      {model.Limits{Requests: 8}, true, [2]int{6, 2}},
+		"too small a bound to divide":  {model.Limits{Connections: 2}, true, [2]int{2, 0}},
+		"connections before the bound": {model.Limits{Connections: 8, Requests: 1000}, true, [2]int{6, 2}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -246,7 +248,7 @@ func TestOneClientLeavesPartOfABackendToTheOthers(t *testing.T) {
 // Requests of another client pass its waiting ones.
 func TestAClientGoesPastThoseThatWaitForTheirShare(t *testing.T) {
 	greedy, other := pass{client: netip.MustParseAddr("192.0.2.1"), exclusive: true}, pass{client: netip.MustParseAddr("192.0.2.2"), exclusive: true}
-	g := &gate{limits: Limits{Connections: 8, Pending: 4}}
+	g := &gate{limits: model.Limits{Connections: 8, Pending: 4}}
 	if n := enterAll(t, g, greedy); n != 6 {
 		t.Fatalf("%d were let in", n)
 	}

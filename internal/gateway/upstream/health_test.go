@@ -18,6 +18,8 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 // checked is a Service with health checks. The test controls the time.
@@ -249,7 +251,7 @@ func TestRetriesGoToNoUnhealthyEndpoint(t *testing.T) {
 	for range 20 {
 		req := get()
 		req.Target = "/busy"
-		req.Retry = Retry{Attempts: 3, On: OnStatus503}
+		req.Retry = Retry{Attempts: 3, On: model.OnStatus503}
 		fetch(t, c.Service, req)
 	}
 	if sick.requests.Load() != 0 || well.requests.Load() != 80 {
@@ -633,7 +635,7 @@ func TestABoundOnConnectionsFailsNoCheckOverHTTP2(t *testing.T) {
 	check := everySecond()
 	check.Protocol = HTTP2
 	c := checking(t, Options{}, check, http2Backend(t, handler), http2Backend(t, handler), http2Backend(t, handler))
-	c.SetLimits(Limits{Connections: 1})
+	c.SetLimits(model.Limits{Connections: 1})
 	for range 12 {
 		if result := c.next(); result.Err != nil {
 			t.Fatalf("the check of %s: %v", result.Endpoint, result.Err)

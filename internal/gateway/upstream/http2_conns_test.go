@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 func TestAMalformedResponseEndsTheUseOfItsConnectionButNotTheOthersOnIt(t *testing.T) {
@@ -257,7 +259,7 @@ func TestAnEndpointNeedsOnePlaceWhateverConnectionsItHas(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 41))
 		s := serving(t, Options{Ejection: Ejection{Failures: 1 << 30}}, endpoints[0].address(), endpoints[1].address(), endpoints[2].address())
-		s.SetLimits(Limits{Connections: limit})
+		s.SetLimits(model.Limits{Connections: limit})
 		open := map[*endpoint][]*Response{}
 		for step := range 60 {
 			e := (*s.endpoints.Load())[random.IntN(3)]
@@ -309,7 +311,7 @@ func TestAnEndpointNeedsOnePlaceWhateverConnectionsItHas(t *testing.T) {
 // Of responses that have no wide window, none comes on a connection with such windows, whatever the limit is.
 func TestNoLimitWidensAWindow(t *testing.T) {
 	s := serving(t, Options{}, http2Backend(t, nil))
-	s.SetLimits(Limits{Connections: 1})
+	s.SetLimits(model.Limits{Connections: 1})
 	fetch(t, s, getHTTP2())
 	for range maxWide {
 		s.windows.take(getHTTP2().Client)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/panics"
 )
 
@@ -138,7 +139,7 @@ func TestAPanicLeavesNoPlaceTaken(t *testing.T) {
 		}
 		return dialMined(ctx, address)
 	}}, b.address())
-	s.SetLimits(Limits{Requests: 1, Pending: 1, Connections: 1})
+	s.SetLimits(model.Limits{Requests: 1, Pending: 1, Connections: 1})
 	do := func(ctx context.Context, request *Request) (err error) {
 		defer report.Catch("the request")
 		response, err := s.Do(ctx, request)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 // Field is one line of a header or trailer section.
@@ -122,7 +123,7 @@ type Retry struct {
 	// Attempts bounds how many times a request is sent again.
 	Attempts int
 	// On are the causes for which a request is sent again.
-	On Causes
+	On model.Causes
 	// OnStatus reports whether a request is sent again for the status of its response. It
 	// counts besides On. Optional.
 	OnStatus func(status int) bool
@@ -130,28 +131,15 @@ type Retry struct {
 	Wait time.Duration
 }
 
-// Causes is a set of reasons to send a request again.
-type Causes uint8
-
-// These are the causes of a retry. For those with a status, a response is discarded.
-const (
-	OnConnectFailure Causes = 1 << iota
-	OnReset
-	OnTimeout
-	OnStatus502
-	OnStatus503
-	OnStatus504
-)
-
 // causeOf returns the cause for a status, or 0.
-func causeOf(status int) Causes {
+func causeOf(status int) model.Causes {
 	switch status {
 	case 502:
-		return OnStatus502
+		return model.OnStatus502
 	case 503:
-		return OnStatus503
+		return model.OnStatus503
 	case 504:
-		return OnStatus504
+		return model.OnStatus504
 	}
 	return 0
 }

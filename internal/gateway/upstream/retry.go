@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 // maxSafeRetries bounds the retries of a request that no endpoint has processed.
@@ -101,18 +103,18 @@ func (r *Request) retries(response *Response, failure *Error) bool {
 	if !r.replayable() {
 		return false
 	}
-	var cause Causes
+	var cause model.Causes
 	switch {
 	case failure == nil && r.Retry.OnStatus != nil && r.Retry.OnStatus(response.Status):
 		return r.idempotent()
 	case failure == nil:
 		cause = causeOf(response.Status)
 	case failure.Kind == Connect:
-		return r.Retry.On&OnConnectFailure != 0 && !failure.hangs // all other endpoints had their time, too
+		return r.Retry.On&model.OnConnectFailure != 0 && !failure.hangs // all other endpoints had their time, too
 	case failure.Kind == Reset:
-		cause = OnReset
+		cause = model.OnReset
 	case failure.Kind == Timeout:
-		cause = OnTimeout
+		cause = model.OnTimeout
 	}
 	return r.Retry.On&cause != 0 && r.idempotent()
 }

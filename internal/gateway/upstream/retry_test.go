@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 // refusing returns an address where nothing listens.
@@ -36,7 +38,7 @@ func TestRefusedConnectionIsTriedElsewhere(t *testing.T) {
 		s := serving(t, Options{}, refusing(t), good, refusing(t))
 		for range 20 {
 			req := post(strings.NewReader("body"), 4)
-			req.Protocol, req.Retry = protocol, Retry{Attempts: 2, On: OnConnectFailure}
+			req.Protocol, req.Retry = protocol, Retry{Attempts: 2, On: model.OnConnectFailure}
 			if status, _ := fetch(t, s, req); status != 200 {
 				t.Fatalf("protocol %d: got %d", protocol, status)
 			}
@@ -203,48 +205,48 @@ func TestConfiguredRetries(t *testing.T) {
 		sent    int64
 	}{
 		"status": {
-			retry:   Retry{Attempts: 2, On: OnStatus503},
+			retry:   Retry{Attempts: 2, On: model.OnStatus503},
 			answers: []string{"503", "503", "200"}, status: 200, sent: 3,
 		},
 		"status, as often as allowed": {
-			retry:   Retry{Attempts: 1, On: OnStatus503},
+			retry:   Retry{Attempts: 1, On: model.OnStatus503},
 			answers: []string{"503", "503", "200"}, status: 503, sent: 2,
 		},
 		"another status": {
-			retry:   Retry{Attempts: 2, On: OnStatus503},
+			retry:   Retry{Attempts: 2, On: model.OnStatus503},
 			answers: []string{"500"}, status: 500, sent: 1,
 		},
 		"reset": {
-			retry:   Retry{Attempts: 1, On: OnReset},
+			retry:   Retry{Attempts: 1, On: model.OnReset},
 			answers: []string{"", "200"}, status: 200, sent: 2,
 		},
 		"reset, not asked for": {
-			retry: Retry{Attempts: 1, On: OnTimeout}, answers: []string{""}, kind: Reset, sent: 1,
+			retry: Retry{Attempts: 1, On: model.OnTimeout}, answers: []string{""}, kind: Reset, sent: 1,
 		},
 		"timeout": {
-			retry:   Retry{Attempts: 1, On: OnTimeout},
+			retry:   Retry{Attempts: 1, On: model.OnTimeout},
 			answers: []string{"-", "200"}, status: 200, sent: 2,
 		},
 		"timeout, not asked for": {
-			retry: Retry{Attempts: 1, On: OnReset}, answers: []string{"-"}, kind: Timeout, sent: 1,
+			retry: Retry{Attempts: 1, On: model.OnReset}, answers: []string{"-"}, kind: Timeout, sent: 1,
 		},
 		"POST": {
 			request: func() *Request { return post(nil, 0) },
-			retry:   Retry{Attempts: 2, On: OnStatus503},
+			retry:   Retry{Attempts: 2, On: model.OnStatus503},
 			answers: []string{"503"}, status: 503, sent: 1,
 		},
 		"PUT with a body that is kept": {
 			request: func() *Request { r := post(strings.NewReader("body"), 4); r.Method = "PUT"; return r },
-			retry:   Retry{Attempts: 2, On: OnStatus503},
+			retry:   Retry{Attempts: 2, On: model.OnStatus503},
 			answers: []string{"503", "200"}, status: 200, sent: 2,
 		},
 		"PUT with a body that is gone": {
 			request: func() *Request { r := post(strings.NewReader("body"), -1); r.Method = "PUT"; return r },
-			retry:   Retry{Attempts: 2, On: OnStatus503},
+			retry:   Retry{Attempts: 2, On: model.OnStatus503},
 			answers: []string{"503"}, status: 503, sent: 1,
 		},
 		"malformed": {
-			retry: Retry{Attempts: 2, On: OnReset | OnTimeout}, answers: []string{"abc"}, kind: Malformed, sent: 1,
+			retry: Retry{Attempts: 2, On: model.OnReset | model.OnTimeout}, answers: []string{"abc"}, kind: Malformed, sent: 1,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -298,7 +300,7 @@ func TestRetryGoesToAnotherEndpoint(t *testing.T) {
 	s := serving(t, Options{Ejection: Ejection{Failures: 1 << 20, Unreachable: 1 << 20}}, bad.address(), good.address())
 	for range 50 {
 		req := get()
-		req.Retry = Retry{Attempts: 1, On: OnStatus503}
+		req.Retry = Retry{Attempts: 1, On: model.OnStatus503}
 		if status, _ := fetch(t, s, req); status != 200 {
 			t.Fatalf("got %d", status)
 		}
@@ -314,7 +316,7 @@ func TestNoRetryAfterTheDeadline(t *testing.T) {
 	})
 	req := get()
 	req.Deadline = time.Now().Add(20 * time.Millisecond)
-	req.Retry = Retry{Attempts: 5, On: OnTimeout}
+	req.Retry = Retry{Attempts: 5, On: model.OnTimeout}
 	_, err := serving(t, Options{}, b.address()).Do(t.Context(), req)
 	wantKind(t, err, Timeout)
 	if n := sent.Load(); n != 1 {

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 // hanging is a network in which connections to some addresses hang, until they are let through or the test ends.
@@ -255,7 +257,7 @@ func TestConnectionsThatHangAreBounded(t *testing.T) {
 	dead, good := answeringBodies(t), answeringBodies(t)
 	network := newHanging(t, dead.address())
 	s := serving(t, Options{Dial: network.dial, DialPatience: 50 * time.Millisecond, DialTimeout: time.Minute}, dead.address(), good.address())
-	s.SetLimits(Limits{Connections: 20, Pending: 20})
+	s.SetLimits(model.Limits{Connections: 20, Pending: 20})
 	var wait sync.WaitGroup
 	for range 20 {
 		wait.Go(func() {
@@ -278,7 +280,7 @@ func TestConnectionsThatHangAreBounded(t *testing.T) {
 		return s.gate.conns
 	}
 	eventually(t, "the others take no place", func() bool { return conns() == int(good.open.Load()) })
-	s.SetLimits(Limits{Connections: conns(), Pending: 20})
+	s.SetLimits(model.Limits{Connections: conns(), Pending: 20})
 	network.letThrough(dead.address(), 0)
 	eventually(t, "the connection is closed, because there is no place for it", func() bool {
 		return dead.accepted.Load() == 1 && dead.open.Load() == 0

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 // Service sends requests to the endpoints of one port of a Kubernetes Service.
@@ -50,7 +52,7 @@ func NewService(options Options, secure *TLS) *Service {
 }
 
 // SetLimits bounds the concurrent use of the Service. Requests in flight continue.
-func (s *Service) SetLimits(limits Limits) { s.gate.setLimits(limits) }
+func (s *Service) SetLimits(limits model.Limits) { s.gate.setLimits(limits) }
 
 // SetProtocol sets the declared protocol of the endpoints.
 func (s *Service) SetProtocol(protocol Protocol) {

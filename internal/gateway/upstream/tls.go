@@ -7,27 +7,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 // TLS is how the endpoints of a Service are reached with TLS. Version 1.2 is the oldest.
-type TLS struct {
-	// Identity is equal for two values that are equal in everything else, and differs for
-	// others. Connections are shared only by what has the same.
-	Identity string
-	// ServerName is sent to the endpoint. Without Names and URIs, its certificate must be for
-	// this name. Required.
-	ServerName string
-	// Roots are the authorities that an endpoint's certificate must come from. Nil: those of
-	// the system.
-	Roots *x509.CertPool
-	// Names and URIs are alternative names, of which the certificate must have one. With any
-	// of them, it need not be for ServerName. A name that begins with "*." must be in the
-	// certificate as it is; another one may be covered by a wildcard there.
-	Names []string
-	URIs  []string
-	// Certificate is shown to endpoints that ask for one. Nil: none is.
-	Certificate *tls.Certificate
-}
+type TLS model.BackendTLS
 
 // config returns the configuration for connections that speak a protocol.
 func (t *TLS) config(protocol string) *tls.Config {

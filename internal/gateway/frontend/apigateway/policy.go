@@ -48,32 +48,32 @@ func addRetries(rule *table.Rule, spec *slipwayv1alpha1.Route) *model.Fault {
 		if code < http.StatusBadRequest || code > 599 {
 			return model.Invalid("retries.statusCodes: %d is not from 400 to 599", code)
 		}
-		one := table.StatusesOf(int(code))
+		one := model.StatusesOf(int(code))
 		for i := range one {
 			rule.Retries.Statuses[i] |= one[i]
 		}
 	}
 	if rule.Retries.On == 0 {
-		rule.Retries.On = table.ConnectFailure
+		rule.Retries.On = model.OnConnectFailure
 	}
 	return nil
 }
 
 // causeOf returns 0 for an unknown name.
-func causeOf(name slipwayv1alpha1.RetryCause) table.Causes {
+func causeOf(name slipwayv1alpha1.RetryCause) model.Causes {
 	switch name {
 	case slipwayv1alpha1.RetryConnectFailure:
-		return table.ConnectFailure
+		return model.OnConnectFailure
 	case slipwayv1alpha1.RetryReset:
-		return table.Reset
+		return model.OnReset
 	case slipwayv1alpha1.RetryTimeout:
-		return table.Timeout
+		return model.OnTimeout
 	case slipwayv1alpha1.Retry502:
-		return table.Status502
+		return model.OnStatus502
 	case slipwayv1alpha1.Retry503:
-		return table.Status503
+		return model.OnStatus503
 	case slipwayv1alpha1.Retry504:
-		return table.Status504
+		return model.OnStatus504
 	default:
 		return 0
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/gateway/feature/cors"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // filter is a filter of either kind of route.
@@ -235,9 +234,9 @@ func (r *rule) retry(in *gatewayv1.HTTPRouteRetry) *fault {
 		return nil
 	}
 	r.action.Retries.Attempts = value(in.Attempts, defaultAttempts)
-	r.action.Retries.On |= table.Reset | table.Timeout
+	r.action.Retries.On |= model.OnReset | model.OnTimeout
 	for _, code := range in.Codes {
-		one := table.StatusesOf(int(code))
+		one := model.StatusesOf(int(code))
 		if !one.Has(int(code)) {
 			return unsupportedf("%s.retry.codes: %d is not from 400 to 599", r.field, code)
 		}

@@ -74,7 +74,7 @@ func newRule(index int, name *gatewayv1.SectionName) rule {
 		r.name, r.named = string(*name), true
 	}
 	r.action.StrictShares = true
-	r.action.Retries = table.Retries{Attempts: defaultAttempts, On: table.ConnectFailure}
+	r.action.Retries = model.Retries{Attempts: defaultAttempts, On: model.OnConnectFailure}
 	return r
 }
 
