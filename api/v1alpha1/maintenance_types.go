@@ -35,6 +35,7 @@ type MaintenanceWindow struct {
 	Schedule string `json:"schedule"`
 
 	// duration is how long it lasts, from 1m to 24h.
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,5}(ms|s|m|h))+$') || duration(self) >= duration('1m')",message="maintenance.windows: duration must be at least 1m"
 	// +required
 	Duration Duration `json:"duration"`
 }

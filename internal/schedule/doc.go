@@ -1,5 +1,5 @@
-// Package schedule computes when backups run, and which snapshots are kept. It is pure: it imports no client, no clock and
-// no logger. The caller passes the time, and stores what must be remembered.
+// Package schedule computes when backups run and when routes are closed, and which snapshots are kept. It is pure: it
+// imports no client, no clock and no logger. The caller passes the time, and stores what must be remembered.
 //
 // # Slots
 //

@@ -42,7 +42,7 @@ type Inheritance uint8
 const (
 	// ByPrecedence is the least specific override, or else the most specific default.
 	ByPrecedence Inheritance = iota
-	// Least is the one that covers all others that override it.
+	// Least is the one that covers all others that override it. Covers must be an order then.
 	Least
 	// Withdrawn is ByPrecedence, but a more specific policy may switch off what an override asks for.
 	Withdrawn
@@ -53,7 +53,7 @@ type Source struct {
 	// Secrets are the contents of Secrets by name. Unreadable are the names of those that may not be read.
 	Secrets    map[string]map[string][]byte
 	Unreadable map[string]bool
-	// Checks are those of the table.
+	// Checks tell which paths may stand in a spec. Nil: what is read was checked before.
 	Checks Checks
 }
 
@@ -77,7 +77,7 @@ func WhyMissing(unreadable bool) string {
 	return "does not exist"
 }
 
-// Checks are what the table knows of paths: how servers read them.
+// Checks are what the table knows for all rules together: how servers read paths, and what was compiled before.
 type Checks interface {
 	// Path refuses what cannot be a path. It may be empty. The fault names the field.
 	Path(field, path string) *model.Fault
@@ -85,6 +85,9 @@ type Checks interface {
 	OwnPath(field, path string) *model.Fault
 	// HealthCheck says what is wrong with a check. It is empty for a valid one.
 	HealthCheck(check *model.HealthCheck) string
+	// Once returns what was made for a key, and makes it if there is nothing yet. A setting may be that of many rules, and whoever
+	// writes routes must not make the same work many times.
+	Once(key string, make func() any) any
 }
 
 // Rule is what a setting may ask of the rule that has it.
@@ -97,6 +100,6 @@ type Rule struct {
 	Backends []model.BackendRef
 	// Authenticates means that it asks who clients are, and CountsClients that it counts the requests of each.
 	Authenticates, CountsClients bool
-	// Checks are those of the table.
+	// Checks tell which paths may stand in a rule, and keep what rules have in common.
 	Checks Checks
 }

@@ -3,6 +3,8 @@ package feature
 // Relation reports whether a client that a rule lets in would be let in by another rule too, and could do no more there, as far as
 // one setting says. mine is the text of the setting of the rule, theirs that of the other. Empty: it is not set.
 //
+// It must answer for any text: what the list asks is what it says of one text and none.
+//
 // A request whose path can be read in more than one way is refused unless this holds for each reading and each setting.
 type Relation func(mine, theirs string) bool
 

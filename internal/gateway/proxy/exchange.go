@@ -131,7 +131,7 @@ func (e *exchange) end() {
 func (e *exchange) report() {
 	duration := e.handler.options.Clock.Since(e.start)
 	if e.state != nil {
-		e.handler.metrics.observe(e.state, e.route, e.answer.status, duration)
+		e.handler.metrics.observe(e.state, e.route, e.answer.status, e.answer.failure, duration)
 	}
 	e.handler.log.write(e, duration)
 	e.endSpan()

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
@@ -18,7 +19,8 @@ func TestARouteIsClosedWhileAWindowIsOpen(t *testing.T) {
 `
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 30, 1, 59, 59, 0, time.UTC))
 	backend, requests := recording(t)
-	g := start(t, Options{Clock: clock}, routes, backend)
+	registry := prometheus.NewRegistry()
+	g := start(t, Options{Clock: clock, Metrics: registry}, routes, backend)
 	ask := func(path string) string {
 		t.Helper()
 		response, body := g.get(path)
@@ -41,6 +43,9 @@ func TestARouteIsClosedWhileAWindowIsOpen(t *testing.T) {
 	clock.SetTime(clock.Now().Add(-time.Hour))
 	want(t, "when the clock is set back", ask("/plain"), "503 3600 text/plain; charset=utf-8 Service Unavailable\n")
 	none(t, "the backend", requests)
+	for labels, count := range map[string]float64{"/plain maintenance": 3, "/plain 5xx": 0, "/old maintenance": 1, "/shop maintenance": 1, "/shop 2xx": 2} {
+		eventually(t, "counted as "+labels, func() bool { return series(t, registry)["slipway_gateway_requests_total "+labels] == count })
+	}
 }
 
 // 9. Who is not let in learns nothing of it. A page of another origin can read it, and neither limits nor keys are asked before it.

@@ -23,7 +23,7 @@ const noRoute = "-"
 // that a client sends becomes a label.
 func Definitions() []metric.Definition {
 	return []metric.Definition{
-		{Name: "slipway_gateway_requests_total", Type: metric.Counter, Labels: []string{"route", "status"}, Help: "Requests answered, by route and class of status. The route is - if none matched."},
+		{Name: "slipway_gateway_requests_total", Type: metric.Counter, Labels: []string{"route", "status"}, Help: "Requests answered, by route and class of status. The route is - if none matched, and the status maintenance while the route is closed."},
 		{Name: "slipway_gateway_request_duration_seconds", Type: metric.Histogram, Labels: []string{"route"}, Help: "Time from the arrival of a request to the end of its response, in seconds."},
 		{Name: "slipway_gateway_upstream_errors_total", Type: metric.Counter, Labels: []string{"route", "kind"}, Help: "Requests that got no response from their backend, by route and kind of error."},
 		{Name: "slipway_gateway_health_checks_total", Type: metric.Counter, Labels: []string{"service", "port", "result"}, Help: "Health checks of the endpoints of a backend, by Service, port and result: ok or error."},
@@ -100,6 +100,7 @@ type metrics struct {
 type routeMetrics struct {
 	name      string
 	requests  [len(classes)]prometheus.Counter
+	closed    prometheus.Counter // for maintenance; nil without
 	duration  prometheus.Observer
 	errors    map[upstream.Kind]prometheus.Counter
 	retries   prometheus.Counter
@@ -216,6 +217,9 @@ func (m *metrics) forRoutes(routes []*table.Route) []*routeMetrics {
 			known = m.newRoute(route.Name)
 			m.routes[route.Name] = known
 		}
+		if route.Maintenance != nil && known.closed == nil {
+			known.closed = m.requests.WithLabelValues(route.Name, failureMaintenance)
+		}
 		if route.Compression != nil && known.compressedIn == nil {
 			known.compressedIn = m.compression.WithLabelValues(route.Name, "in")
 			known.compressedOut = m.compression.WithLabelValues(route.Name, "out")
@@ -303,13 +307,18 @@ func (m *metrics) of(s *state, route *table.Route) *routeMetrics {
 	return s.metrics[route.Place]
 }
 
-func (m *metrics) observe(s *state, route *table.Route, status int, duration time.Duration) {
+// observe counts an answer. What was planned is no error of the server: nobody is to be called for it.
+func (m *metrics) observe(s *state, route *table.Route, status int, failure string, duration time.Duration) {
 	r := m.of(s, route)
 	class := status / 100
 	if class >= len(classes) {
 		class = 0
 	}
-	r.requests[class].Inc()
+	if failure == failureMaintenance {
+		r.closed.Inc()
+	} else {
+		r.requests[class].Inc()
+	}
 	r.duration.Observe(duration.Seconds())
 }
 

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
-
 )
 
 // signedWith signs claims with HS256.

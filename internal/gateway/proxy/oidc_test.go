@@ -9,7 +9,6 @@ import (
 	"time"
 
 	testingclock "k8s.io/utils/clock/testing"
-
 )
 
 const loginRoute = `

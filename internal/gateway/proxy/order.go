@@ -41,7 +41,7 @@ func (h *Handler) stepsOf(s *state, r *table.Route) steps {
 		bound.admit, bound.filter = append(bound.admit, shared.admit), append(bound.filter, shared.filter)
 	}
 	if r.Maintenance != nil { // after cors: a page must be able to read it; before limits and auth: what they ask may be down as well
-		bound.admit = append(bound.admit, newMaintenance(r.Maintenance).admit)
+		bound.admit = append(bound.admit, maintenance{r.Maintenance}.admit)
 	}
 	limit := rateLimit{r.RateLimit, r.Name}
 	if r.RateLimit != nil && r.RateLimit.Per != ratelimit.PerKey { // before auth: it bounds guessing

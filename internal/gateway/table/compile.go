@@ -229,7 +229,7 @@ func (h *host) note(entry compiled) {
 	if h.asks == nil {
 		h.asks, h.fields, h.foldedFields = map[string]*protection{}, map[string]bool{}, map[string]bool{}
 	}
-	h.asks[entry.protection.key()] = &entry.protection
+	h.asks[entry.protection.text] = &entry.protection
 	h.asksUnknown = h.asksUnknown || entry.Unavailable != nil
 	match := &entry.match
 	for _, p := range match.headers {

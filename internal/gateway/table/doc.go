@@ -55,6 +55,6 @@
 //	texts.go             expressions and paths that were compiled before
 //	action.go            what a route does with the path: rewrite and redirect
 //	affinity.go          choosing the backend of a session
-//	backend_settings.go  checking settings of the backends of some rules
+//	backend_settings.go  settings of the backends of some rules, in place of those for all
 //	returns.go           rules at which log-ins cannot end, because the answer comes to another rule
 package table

@@ -53,7 +53,7 @@ type host struct {
 	prefixes    node
 	stream      *Route // of connections or datagrams
 
-	asks        map[string]*protection // what its routes ask for, by its key
+	asks        map[string]*protection // what its routes ask for, by its text
 	asksUnknown bool                   // a route cannot be served, so nobody knows what it would ask for
 	answersSome bool                   // a route without a backend looks at header fields or parameters
 	takesAll    bool                   // a route takes every request

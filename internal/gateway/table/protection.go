@@ -19,6 +19,8 @@ type protection struct {
 	edit    string // RequestHeaders of the rule and its backends
 	// settings are the texts of what the rule asks for, by the places of list.Entries.
 	settings [list.Count]string
+	// text is equal for equal protections.
+	text string
 }
 
 // newProtection makes the protection of a route from the fields of its rule.
@@ -38,11 +40,12 @@ func newProtection(rule *Rule, of feature.Rule) protection {
 			p.settings[i] = setting.Text(&rule.Settings, of)
 		}
 	}
+	p.text = p.describe()
 	return p
 }
 
-// key is equal for equal protections. Most routes ask for nothing, so theirs costs nothing.
-func (p *protection) key() string {
+// describe returns equal texts for equal protections. Most routes ask for nothing, so theirs costs nothing.
+func (p *protection) describe() string {
 	key := "answers"
 	switch {
 	case p.sends:

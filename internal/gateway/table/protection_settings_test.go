@@ -63,6 +63,11 @@ func protectsOf(place int, rule *Rule) protects {
 	if rule.RequestHeaders != nil {
 		p.edit = feature.Describe(rule.RequestHeaders)
 	}
+	for i := range rule.Backends {
+		if edit := rule.Backends[i].RequestHeaders; edit != nil {
+			p.edit += fmt.Sprintf(" %d %s", i, feature.Describe(edit))
+		}
+	}
 	if rule.CORS != nil {
 		p.cors = feature.Describe(rule.CORS)
 	}
@@ -107,7 +112,7 @@ func anyRule(random *rand.Rand) *Rule {
 	case 1:
 		rule.Redirect = &model.Redirect{}
 	default:
-		rule.Backends = []model.BackendRef{{Service: "a"}}
+		rule.Backends = []model.BackendRef{{Service: "a", RequestHeaders: []*model.HeaderEdit{nil, nil, {Remove: []string{"X-C"}}}[one(3)]}}
 	}
 	if one(3) == 0 {
 		rule.RequestHeaders = &model.HeaderEdit{Remove: []string{[]string{"X-A", "X-B"}[one(2)]}}

@@ -20,6 +20,7 @@ type texts struct {
 	effort      map[string]int // that reading their expressions has cost
 	paths       map[string]specPath
 	prefixes    map[string][]string // the readings of each prefix
+	made        map[string]any      // by features, for rules that ask for the same
 }
 
 type usedExpression struct{ owner, text string }
@@ -43,7 +44,7 @@ type specPath struct {
 func newTexts() *texts {
 	return &texts{
 		expressions: map[string]*expression{}, used: map[usedExpression]bool{}, room: map[string]int{}, effort: map[string]int{},
-		paths: map[string]specPath{}, prefixes: map[string][]string{},
+		paths: map[string]specPath{}, prefixes: map[string][]string{}, made: map[string]any{},
 	}
 }
 
@@ -105,6 +106,16 @@ func (t *texts) HealthCheck(h *model.HealthCheck) string {
 		return "periodSeconds, timeoutSeconds, healthyThreshold and unhealthyThreshold must be at least 1"
 	}
 	return ""
+}
+
+// Once implements feature.Checks.
+func (t *texts) Once(key string, make func() any) any {
+	made, found := t.made[key]
+	if !found {
+		made = make()
+		t.made[key] = made
+	}
+	return made
 }
 
 // Checks are what the table knows of paths, for who reads a spec.

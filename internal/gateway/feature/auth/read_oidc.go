@@ -19,7 +19,7 @@ const (
 	IssuerKey = "issuer"
 )
 
-// newOIDC checks what the spec says first. So it is told also by who does not know the Secret.
+// readOIDC checks what the spec says first. So it is told also by who does not know the Secret.
 func (s *source) readOIDC(in *slipwayv1alpha1.OIDCAuth) (*OIDC, *model.Fault) {
 	auth, f := LogIn(in, s.Checks)
 	if f == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
 )
 
-const defaultMaxAgeSeconds = 5 // of a CORSRule
+const defaultMaxAgeSeconds = 5 // of a Rule
 
 // Policy defines what pages of other origins may do. The lists are joined already, ready to
 // be sent.

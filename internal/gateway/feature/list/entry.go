@@ -37,7 +37,7 @@ type Entry struct {
 // Protects reports whether it keeps something out: who passes a rule without it may not pass one with it.
 func (e *Entry) Protects() bool { return e.protects }
 
-// Matters reports whether it says anything about who passes what. One of which nobody has said how it relates does.
+// Matters reports whether it says anything about who passes what. Without a Covers it does.
 func (e *Entry) Matters() bool { return e.matters }
 
 // at makes the entry of a setting from its places.

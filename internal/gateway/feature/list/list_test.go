@@ -1,6 +1,8 @@
 package list_test
 
 import (
+	"encoding"
+	"encoding/json"
 	"reflect"
 	"slices"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/feature/auth"
 	"github.com/slipway-dev/slipway/internal/gateway/feature/bodybound"
 	"github.com/slipway-dev/slipway/internal/gateway/feature/list"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/maintenance"
 )
 
 func names() []string {
@@ -154,7 +157,10 @@ func TestASmallerBodyPassesALargerBound(t *testing.T) {
 
 // Without a text of its own a setting is compared by its JSON. That must not leave out anything by which two could differ.
 func TestWhatIsComparedAsJSONIsPlainData(t *testing.T) {
-	own := map[string]bool{auth.Setting.Name: auth.Setting.Text != nil, bodybound.Setting.Name: bodybound.Setting.Text != nil}
+	own := map[string]bool{
+		auth.Setting.Name: auth.Setting.Text != nil, bodybound.Setting.Name: bodybound.Setting.Text != nil,
+		maintenance.Setting.Name: maintenance.Setting.Text != nil,
+	}
 	asked := reflect.TypeFor[list.Settings]()
 	for i := range asked.NumField() {
 		for k := range list.Entries {
@@ -167,11 +173,18 @@ func TestWhatIsComparedAsJSONIsPlainData(t *testing.T) {
 
 func plain(t *testing.T, path string, of reflect.Type) {
 	t.Helper()
+	for _, own := range []reflect.Type{reflect.TypeFor[json.Marshaler](), reflect.TypeFor[encoding.TextMarshaler]()} {
+		if of.Implements(own) || reflect.PointerTo(of).Implements(own) {
+			t.Errorf("%s writes its JSON itself: the setting needs a Text", path)
+		}
+	}
 	switch of.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Array:
 		plain(t, path, of.Elem())
 	case reflect.Map:
-		plain(t, path, of.Key())
+		if of.Key().Kind() != reflect.String {
+			t.Errorf("%s has keys that JSON may not have: the setting needs a Text", path)
+		}
 		plain(t, path, of.Elem())
 	case reflect.Struct:
 		for i := range of.NumField() {

@@ -3,7 +3,7 @@ package list
 import "slices"
 
 // Of two faults of a rule the first one is told, and statuses show it. So these orders stay as they are. A setting that they do not
-// name comes after those that they do.
+// name, as a new one, comes after those that they do.
 var (
 	// routeOrder is that of an APIGateway's routes.
 	routeOrder = []string{

@@ -2,6 +2,7 @@
 package maintenance
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/slipway-dev/slipway/internal/schedule"
@@ -28,10 +29,17 @@ type Window struct {
 
 // Policy is a compiled Rule.
 type Policy struct {
-	Body        []byte
-	ContentType string
+	*Closing
 
+	Body        string
+	ContentType string
+}
+
+// Closing says when a route is closed. Rules with the same windows share one.
+type Closing struct {
 	windows []window
+	// last is what was found last. It is the same until a window begins or ends.
+	last atomic.Pointer[found]
 }
 
 type window struct {
@@ -39,31 +47,45 @@ type window struct {
 	duration time.Duration
 }
 
-// lookAhead bounds how far At looks for the next window, so that it costs little however rare that is.
+// found is what holds from a time until it has to be looked again.
+type found struct {
+	closed              bool
+	ends                time.Time // of all windows that are open
+	looked, lookedAgain time.Time
+}
+
+// lookAhead bounds how far is looked for the next window, so that a look costs little however rare that is.
 const lookAhead = 24 * time.Hour
 
-// At reports whether requests are answered with 503 at a time, and until when this stays so at the least. Then it may change. The zero
-// time means that it does not.
-func (p *Policy) At(now time.Time) (closed bool, until time.Time) {
-	if len(p.windows) == 0 {
+// At reports whether requests are answered with 503 at a time, and when the windows that are open then end. The zero time means that
+// nobody knows. now has no monotonic reading: windows are of the clock on the wall, which may be set.
+func (c *Closing) At(now time.Time) (closed bool, ends time.Time) {
+	if len(c.windows) == 0 {
 		return true, time.Time{}
 	}
-	for i := range p.windows {
-		w := &p.windows[i]
+	last := c.last.Load()
+	if last == nil || now.Before(last.looked) || !now.Before(last.lookedAgain) {
+		last = c.look(now)
+		c.last.Store(last)
+	}
+	return last.closed, last.ends
+}
+
+func (c *Closing) look(now time.Time) *found {
+	f := &found{looked: now, lookedAgain: now.Add(lookAhead)}
+	for i := range c.windows {
+		w := &c.windows[i]
 		if begun := w.schedule.LatestWithin(now, w.duration); !begun.IsZero() {
-			if ends := begun.Add(w.duration); ends.After(until) {
-				closed, until = true, ends
+			if end := begun.Add(w.duration); end.After(f.ends) {
+				f.closed, f.ends = true, end
 			}
 		}
-	}
-	if closed {
-		return true, until
-	}
-	until = now.Add(lookAhead)
-	for i := range p.windows {
-		if next := p.windows[i].schedule.NextWithin(now, lookAhead); !next.IsZero() && next.Before(until) {
-			until = next
+		if next := w.schedule.NextWithin(now, lookAhead); !next.IsZero() && next.Before(f.lookedAgain) {
+			f.lookedAgain = next
 		}
 	}
-	return false, until
+	if f.closed && f.ends.Before(f.lookedAgain) {
+		f.lookedAgain = f.ends
+	}
+	return f
 }

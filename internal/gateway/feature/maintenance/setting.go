@@ -19,6 +19,7 @@ var Setting = feature.Setting[*Rule, *Policy]{
 	Asked:   func(in *slipwayv1alpha1.GatewayPolicySettings) bool { return in.Maintenance != nil },
 	Read:    read,
 	Compile: compile,
+	Text:    text,
 	Covers:  feature.Restricts,
 }
 
@@ -43,7 +44,7 @@ func read(settings *slipwayv1alpha1.GatewayPolicySettings, _ feature.Source) (*R
 	return rule, nil
 }
 
-func compile(asked *Rule, _ feature.Rule) (*Policy, *model.Fault) {
+func compile(asked *Rule, of feature.Rule) (*Policy, *model.Fault) {
 	switch {
 	case len(asked.Windows) > maxWindows:
 		return nil, model.Invalid("maintenance.windows: %d are more than %d", len(asked.Windows), maxWindows)
@@ -52,20 +53,53 @@ func compile(asked *Rule, _ feature.Rule) (*Policy, *model.Fault) {
 	case !fieldname.IsValue(asked.ContentType):
 		return nil, model.Invalid("maintenance.contentType holds a control character")
 	}
-	policy := &Policy{Body: []byte(asked.Body), ContentType: asked.ContentType}
+	closing, f := closingOf(asked, of)
+	if f != nil {
+		return nil, f
+	}
+	return &Policy{Closing: closing, Body: asked.Body, ContentType: asked.ContentType}, nil
+}
+
+// closingOf compiles the windows, once for all rules with the same ones: a policy may be that of many.
+func closingOf(asked *Rule, of feature.Rule) (*Closing, *model.Fault) {
+	type result struct {
+		closing *Closing
+		fault   *model.Fault
+	}
+	made := of.Checks.Once("maintenance "+text(asked, of), func() any {
+		closing, f := newClosing(asked)
+		return result{closing, f}
+	}).(result)
+	return made.closing, made.fault
+}
+
+func newClosing(asked *Rule) (*Closing, *model.Fault) {
+	if _, err := schedule.Parse("@daily", asked.TimeZone); err != nil {
+		return nil, model.Invalid("maintenance.timeZone: %s", reason(err))
+	}
+	closing := &Closing{}
 	for i, from := range asked.Windows {
-		field := fmt.Sprintf("maintenance.windows[%d]", i)
 		when, err := schedule.Parse(from.Schedule, asked.TimeZone)
-		if wrong := (*schedule.Error)(nil); errors.As(err, &wrong) {
-			if wrong.Field == schedule.FieldTimeZone {
-				field = "maintenance"
-			}
-			return nil, model.Invalid("%s.%s: %s", field, wrong.Field, wrong.Reason)
+		if err != nil {
+			return nil, model.Invalid("maintenance.windows[%d].schedule: %s", i, reason(err))
 		}
 		if from.Duration < minDuration {
-			return nil, model.Invalid("%s.duration: %v is not from 1m to 24h", field, from.Duration)
+			return nil, model.Invalid("maintenance.windows[%d].duration: %v is not from 1m to 24h", i, from.Duration)
 		}
-		policy.windows = append(policy.windows, window{when, from.Duration})
+		closing.windows = append(closing.windows, window{when, from.Duration})
 	}
-	return policy, nil
+	return closing, nil
+}
+
+// reason is what is wrong, without the field of a Backup.
+func reason(err error) string {
+	if wrong := (*schedule.Error)(nil); errors.As(err, &wrong) {
+		return wrong.Reason
+	}
+	return err.Error()
+}
+
+// text tells when a rule is closed. What is answered then lets nobody in.
+func text(asked *Rule, _ feature.Rule) string {
+	return feature.Describe([]any{asked.TimeZone, asked.Windows})
 }

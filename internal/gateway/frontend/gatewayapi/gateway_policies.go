@@ -223,11 +223,10 @@ func (b *builder) refuseGatewayPolicy(p *GatewayPolicy) *fault {
 // checkSettings has the table check the settings of a stanza, but for what auth asks for.
 func checkSettings(in *slipwayv1alpha1.GatewayPolicySettings) *model.Fault {
 	alone := table.Rule{Direct: &model.DirectResponse{StatusCode: http.StatusOK}}
+	others := *in
+	others.Auth = nil
 	for _, one := range list.ForPolicies {
-		if one.Name == auth.Setting.Name {
-			continue
-		}
-		if f := one.Read(&alone.Settings, in, feature.Source{Checks: table.Checks()}); f != nil {
+		if f := one.Read(&alone.Settings, &others, feature.Source{}); f != nil {
 			return f
 		}
 	}
