@@ -28,6 +28,7 @@ func TestEveryFieldOfAGatewayPolicyCanBeUsed(t *testing.T) {
 		"backends":  target + ", overrides: {backends: {maxConnections: 65535, maxPendingRequests: 0, maxRequests: 1000000, healthCheck: {path: /healthz, host: a.example.com, periodSeconds: 1, timeoutSeconds: 300, healthyThreshold: 100, unhealthyThreshold: 1}}}",
 		"checks":    target + ", defaults: {backends: {healthCheck: {}}}",
 		"kept":      target + ", defaults: {cache: {}}, overrides: {cache: {mode: 'Off', maxBytes: 1, maxAgeSeconds: 1}}",
+		"closed":    target + ", overrides: {maintenance: {}}",
 		"encoded":   target + ", defaults: {compression: {}}, overrides: {compression: {algorithms: [Identity]}}",
 	} {
 		if _, err := create(t, namespace, gatewayPolicy(spec)); err != nil {
