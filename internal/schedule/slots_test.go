@@ -163,3 +163,21 @@ func TestASlotWithinAWhileIsThatOfAll(t *testing.T) {
 		}
 	}
 }
+
+// ZoneBounds of Go 1.26 returns, for some days from 2040 on, an end of the offset that is not after the time.
+func TestSlotsEndAlsoInManyYears(t *testing.T) {
+	for _, zone := range []string{"Europe/Berlin", "Europe/London", "America/New_York", "Australia/Sydney", "Pacific/Auckland"} {
+		s := parse(t, "0 2 * * *", zone)
+		for year := 2039; year < 2110; year++ {
+			for _, day := range []time.Time{time.Date(year, 12, 30, 22, 0, 0, 0, time.UTC), time.Date(year, 7, 1, 0, 0, 0, 0, time.UTC)} {
+				for hour := range 72 {
+					at := day.Add(time.Duration(hour) * time.Hour)
+					next, latest := s.Next(at), s.Latest(at)
+					if next.Sub(at) > 25*time.Hour || at.Sub(latest) > 25*time.Hour || next.Hour() != 2 || latest.Hour() != 2 {
+						t.Fatalf("%s: around %v the slots are %v and %v", zone, at, latest, next)
+					}
+				}
+			}
+		}
+	}
+}

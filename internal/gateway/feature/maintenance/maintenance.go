@@ -2,6 +2,7 @@
 package maintenance
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -39,7 +40,8 @@ type Policy struct {
 type Closing struct {
 	windows []window
 	// last is what was found last. It is the same until a window begins or ends.
-	last atomic.Pointer[found]
+	last    atomic.Pointer[found]
+	looking sync.Mutex
 }
 
 type window struct {
@@ -64,11 +66,20 @@ func (c *Closing) At(now time.Time) (closed bool, ends time.Time) {
 		return true, time.Time{}
 	}
 	last := c.last.Load()
-	if last == nil || now.Before(last.looked) || !now.Before(last.lookedAgain) {
-		last = c.look(now)
-		c.last.Store(last)
+	if !last.holds(now) {
+		c.looking.Lock()
+		defer c.looking.Unlock()
+		if last = c.last.Load(); !last.holds(now) { // many requests come at once when a window begins
+			last = c.look(now)
+			c.last.Store(last)
+		}
 	}
 	return last.closed, last.ends
+}
+
+// holds reports whether it need not be looked again.
+func (f *found) holds(now time.Time) bool {
+	return f != nil && !now.Before(f.looked) && now.Before(f.lookedAgain)
 }
 
 func (c *Closing) look(now time.Time) *found {
