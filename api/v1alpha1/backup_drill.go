@@ -138,7 +138,7 @@ type BackupDrillStatus struct {
 	LastRequest string `json:"lastRequest,omitempty"`
 }
 
-// UnderWay tells that the newest drill has not ended.
+// UnderWay reports whether the newest drill has not ended.
 func (d *BackupDrillStatus) UnderWay() bool {
 	return d != nil && (d.Phase == BackupPending || d.Phase == BackupRunning)
 }

@@ -337,7 +337,7 @@ func (b *Backup) EncryptionSecret() string {
 	return b.Name + "-encryption"
 }
 
-// OwnsKey tells that no other Backup uses the Secret with the password: it has the name that the operator gives it.
+// OwnsKey reports whether no other Backup uses the Secret with the password: it has the name that the operator gives it.
 func (b *Backup) OwnsKey() bool { return b.EncryptionSecret() == b.Name+"-encryption" }
 
 // CredentialsSecret is the name of the Secret with the credentials for an S3 destination.

@@ -246,12 +246,12 @@ type TransferSummary struct {
 // GetConditions returns the conditions.
 func (r *BackupRun) GetConditions() []metav1.Condition { return r.Status.Conditions }
 
-// Ended tells that the run will not change any more.
+// Ended reports whether the run will not change any more.
 func (r *BackupRun) Ended() bool {
 	return r.Status.Phase == BackupCompleted || r.Status.Phase == BackupFailed
 }
 
-// IsOf tells whether the run is one of this Backup. A name is not enough: a Backup that was deleted may have had the same one.
+// IsOf reports whether the run is one of this Backup. A name is not enough: a Backup that was deleted may have had the same one.
 // The controller of a run tells, by its UID. One by hand has none until the operator gives it one, before it begins. Of a run
 // that has begun without, its time tells, and while its Backup is being deleted none begins. One that was made after the Backup is
 // of it: the API server writes both times. One that was made before is of it when it began afterwards, going by the operator's clock.

@@ -35,7 +35,7 @@ func TestEveryReasonHasASentenceAndAPlaceInTheTable(t *testing.T) {
 	}
 }
 
-// explains tells whether the page of a kind names a reason in its table.
+// explains reports whether the page of a kind names a reason in its table.
 func explains(t *testing.T, page, reason string) bool {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("..", "..", "docs", "spec", page+".md"))

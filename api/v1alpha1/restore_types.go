@@ -212,7 +212,7 @@ type RestoreStatus struct {
 // GetConditions returns the conditions.
 func (r *Restore) GetConditions() []metav1.Condition { return r.Status.Conditions }
 
-// Ended tells that the restore will not change any more.
+// Ended reports whether the restore will not change any more.
 func (r *Restore) Ended() bool {
 	return r.Status.Phase == BackupCompleted || r.Status.Phase == BackupFailed
 }

@@ -45,7 +45,7 @@ func latest(all []engine.Snapshot, c mover.Restore) (string, error) {
 	}
 }
 
-// newer tells whether the source of a is of a later moment than that of b. Reading decides about the same moment.
+// newer reports whether the source of a is of a later moment than that of b. Reading decides about the same moment.
 func newer(a, b engine.Snapshot) bool {
 	if !a.SourceTime.Equal(b.SourceTime) {
 		return a.SourceTime.After(b.SourceTime)

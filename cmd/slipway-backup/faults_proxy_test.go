@@ -30,7 +30,7 @@ type proxy struct {
 	hits  int
 }
 
-// fault answers a request in the place of the server, and tells whether it did.
+// fault answers a request in the place of the server, and reports whether it did.
 type fault func(p *proxy, w http.ResponseWriter, r *http.Request) bool
 
 func newProxy(t testing.TB, upstream string, tls bool) *proxy {

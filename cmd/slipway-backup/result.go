@@ -104,7 +104,7 @@ func (r *result) marshal(scrub *scrubber) ([]byte, error) {
 	}
 }
 
-// shorten leaves out something, and tells whether there was anything to leave out.
+// shorten leaves out something, and reports whether there was anything to leave out.
 func (r *result) shorten() bool {
 	switch {
 	case len(r.Snapshots) > 0:

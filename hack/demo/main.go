@@ -224,7 +224,7 @@ func (a *app) fail(response http.ResponseWriter, request *http.Request) {
 	fmt.Fprintf(response, "the health check fails for %v\n", pause)
 }
 
-// mayBreak tells whether the application may be broken on request, and refuses otherwise.
+// mayBreak reports whether the application may be broken on request, and refuses otherwise.
 func (a *app) mayBreak(response http.ResponseWriter) bool {
 	if a.getenv("ALLOW_EXIT") == "true" {
 		return true

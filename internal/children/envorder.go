@@ -45,7 +45,7 @@ func InOrder(list []*corev1ac.EnvVarApplyConfiguration) []*corev1ac.EnvVarApplyC
 	return ordered
 }
 
-// IsInOrder tells that InOrder changes nothing.
+// IsInOrder reports whether InOrder changes nothing.
 func IsInOrder(list []*corev1ac.EnvVarApplyConfiguration) bool {
 	return slices.Equal(list, InOrder(list))
 }
@@ -111,7 +111,7 @@ func (w *envWalk) visit(name string) []string {
 	return nil
 }
 
-// mayGive tells that a source that is used whole may have a variable of the name.
+// mayGive reports whether a source that is used whole may have a variable of the name.
 func mayGive(sources []slipwayv1alpha1.EnvFromSource, name string) bool {
 	return slices.ContainsFunc(sources, func(source slipwayv1alpha1.EnvFromSource) bool {
 		return len(source.Keys) == 0 && strings.HasPrefix(name, source.Prefix)

@@ -178,13 +178,13 @@ func (r reading) signals(list []condition) []signal {
 	return signals
 }
 
-// isEnd tells that a condition says that the work has ended well.
+// isEnd reports whether a condition says that the work has ended well.
 func (r reading) isEnd(c condition) bool {
 	class := r.classOf(c.kind)
 	return (class == ClassOutcome || class == ClassCompletion) && c.status == "True" && toneOf(c.reason) != toneError
 }
 
-// isOver tells that a condition says no more than that nothing is done any more, because all is done. What is not ready since later
+// isOver reports whether a condition says no more than that nothing is done any more, because all is done. What is not ready since later
 // than the end has another cause.
 func (r reading) isOver(c condition, class Class) bool {
 	if class != ClassReady && class != ClassPart || c.status == "True" || toneOf(c.reason) == toneError {
@@ -194,7 +194,7 @@ func (r reading) isOver(c condition, class Class) bool {
 		slices.ContainsFunc(r.ends, func(end condition) bool { return !c.since.After(end.since.Add(endPatience)) })
 }
 
-// rests tells that something does not run because somebody wanted that.
+// rests reports whether something does not run because somebody wanted that.
 func (r reading) rests(c condition, class Class) bool {
 	if class != ClassReady && class != ClassPart || c.status != "False" || c.severity != "" {
 		return false

@@ -52,7 +52,7 @@ func (s *subject) byConventions() Verdict {
 	return s.decide(append(signals, words...), complete)
 }
 
-// hasStatus tells that a controller has written something. A negative observedGeneration is a default of the definition.
+// hasStatus reports whether a controller has written something. A negative observedGeneration is a default of the definition.
 func (s *subject) hasStatus() bool {
 	observed, ok := number(s.status["observedGeneration"])
 	return len(s.status) > 1 || len(s.status) == 1 && (!ok || observed >= 0)

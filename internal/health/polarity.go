@@ -203,7 +203,7 @@ func toneOf(reason string) tone {
 	return result
 }
 
-// isRest tells that a reason is a word of what is suspended, or ends with one.
+// isRest reports whether a reason is a word of what is suspended, or ends with one.
 func isRest(reason string) bool {
 	words := camelWords(reason)
 	negated := slices.ContainsFunc(words, func(word string) bool { return nots[word] || notYet[word] })
@@ -305,7 +305,7 @@ var plain = strings.NewReplacer(" ", "", "-", "", "_", "")
 // absences are words that tell that something does not run, which is no failure of what is suspended.
 var absences = []string{"notready", "unready", "unavailable", "unreachable", "unhealthy", "offline", "down"}
 
-// isAbsence tells that a condition type, or a word, says no more than that something does not run.
+// isAbsence reports whether a condition type, or a word, says no more than that something does not run.
 func isAbsence(name string) bool {
 	word := plainWord(name)
 	return slices.ContainsFunc(absences, func(absence string) bool { return strings.HasSuffix(word, absence) })

@@ -82,7 +82,7 @@ func (s *subject) word(signals []signal, name, word string, state State, class C
 	return append(signals, entry)
 }
 
-// finished tells that a word says that the work has ended well. What runs no more is then not ready, and well.
+// finished reports whether a word says that the work has ended well. What runs no more is then not ready, and well.
 func (s *subject) finished() bool {
 	return slices.ContainsFunc(WholeWords(), func(name string) bool {
 		word, _ := s.status[name].(string)

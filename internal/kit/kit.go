@@ -95,7 +95,7 @@ func New(mgr ctrl.Manager, options Options) *Tools {
 	}
 }
 
-// Get reads the object that is reconciled from the cache, and tells whether it is there.
+// Get reads the object that is reconciled from the cache, and reports whether it is there.
 func (t *Tools) Get(ctx context.Context, key types.NamespacedName, into client.Object) (found bool, err error) {
 	err = t.Client.Get(ctx, key, into)
 	switch {

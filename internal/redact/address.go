@@ -92,7 +92,7 @@ func (f *finder) oracleLogin(at int) {
 	f.add(start+slash+1, at)
 }
 
-// isHostPort tells whether a text begins with a host and a port, and then ends or has a path.
+// isHostPort reports whether a text begins with a host and a port, and then ends or has a path.
 func isHostPort(text string) bool {
 	i := 0
 	for i < len(text) && (isLetter(text[i]) || isDigit(text[i]) || text[i] == '.' || text[i] == '-') {

@@ -73,7 +73,7 @@ func (f *finder) colonAssigns(start, at int, key string, v value, meaning Meanin
 	return meaning >= Doubt && meaning != About && !strings.Contains(key, "/") && !isTag(v.word)
 }
 
-// isLoneKey tells whether a value is that of a member or setting with just the name key, and nothing beside or above it says that it
+// isLoneKey reports whether a value is that of a member or setting with just the name key, and nothing beside or above it says that it
 // names something.
 func (f *finder) isLoneKey(start int, key string, v value, colon bool) bool {
 	word := strings.TrimRight(v.word, "\"'\\,;:.)}]")
@@ -83,12 +83,12 @@ func (f *finder) isLoneKey(start int, key string, v value, colon bool) bool {
 	return (!colon || f.beginsEntry(start)) && !f.names.Meaning(word).HidesText() && !f.pointsTo(start)
 }
 
-// isField tells whether a key is the path of a field, as errors of Kubernetes begin.
+// isField reports whether a key is the path of a field, as errors of Kubernetes begin.
 func isField(key string) bool {
 	return strings.HasPrefix(key, "spec.") || strings.HasPrefix(key, "status.") || strings.HasPrefix(key, "metadata.")
 }
 
-// isReference tells whether there is an anchor of YAML where a value is, or none because the next setting of a query follows.
+// isReference reports whether there is an anchor of YAML where a value is, or none because the next setting of a query follows.
 func (f *finder) isReference(v value, colon bool) bool {
 	if !strings.HasPrefix(v.word, "&") {
 		return false
@@ -103,12 +103,12 @@ func (f *finder) isReference(v value, colon bool) bool {
 // plurals are the ends of names of which there may be some.
 var plurals = []string{"secrets", "tokens", "credentials", "keys", "passwords"}
 
-// isCount tells whether a value says how many there are, as in secrets=10.
+// isCount reports whether a value says how many there are, as in secrets=10.
 func isCount(key, word string, meaning Meaning) bool {
 	return strings.Trim(word, "0123456789,;.\"'\\") == "" && (meaning == About || endsWith(strings.ToLower(key), plurals))
 }
 
-// isSentence tells whether at least three words follow in a line, and nothing but words. A passphrase has such, too.
+// isSentence reports whether at least three words follow in a line, and nothing but words. A passphrase has such, too.
 func (f *finder) isSentence(key string, v value) bool {
 	if strings.Contains(strings.ToLower(key), "pass") || isHeaderName(key) {
 		return false
@@ -126,13 +126,13 @@ func (f *finder) isSentence(key string, v value) bool {
 	return count >= 3
 }
 
-// beginsEntry tells whether a key at a place begins a line, or a member of an object.
+// beginsEntry reports whether a key at a place begins a line, or a member of an object.
 func (f *finder) beginsEntry(start int) bool {
 	before := strings.TrimRight(f.text[max(0, start-maxLook):start], " \t-\"'\\")
 	return before == "" || strings.IndexByte("\n{[,", before[len(before)-1]) >= 0
 }
 
-// isLine tells whether a value goes on to the end of the line: that of a header, one of YAML, or a setting with spaces around its sign.
+// isLine reports whether a value goes on to the end of the line: that of a header, one of YAML, or a setting with spaces around its sign.
 func (f *finder) isLine(start, at int, key string, v value, colon bool) bool {
 	if v.quote != 0 || !colon && f.text[at-1] > ' ' {
 		return false
@@ -247,7 +247,7 @@ func (f *finder) variable(start, at int) bool {
 	return true
 }
 
-// isBeside tells whether a member of an object at a place belongs to the same one as another one before it. In lines of their own they
+// isBeside reports whether a member of an object at a place belongs to the same one as another one before it. In lines of their own they
 // are in the same column.
 func (f *finder) isBeside(one, other int) bool {
 	if strings.IndexByte(f.text[one:other], '\n') < 0 {

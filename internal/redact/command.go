@@ -124,7 +124,7 @@ func (f *finder) attached(i int) {
 	f.add(start, f.wordEnd(start))
 }
 
-// isFlags tells whether a word is several flags of one letter, of which the last has a value.
+// isFlags reports whether a word is several flags of one letter, of which the last has a value.
 func isFlags(name string, last byte) bool {
 	return len(name) > 2 && name[1] != '-' && name[len(name)-1] == last && strings.Trim(name[1:], "fgikLnsSv") == string(last)
 }
@@ -214,7 +214,7 @@ func listed(words string) map[string]bool {
 	return result
 }
 
-// Made tells whether a word has letters and digits in it, and is no version, number, path or address. It is for a value that is more
+// Made reports whether a word has letters and digits in it, and is no version, number, path or address. It is for a value that is more
 // likely a secret than not: Opaque asks for more.
 func Made(word string) bool {
 	c := classesOf(strings.Trim(word, "\"'.,:;()"))

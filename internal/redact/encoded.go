@@ -58,7 +58,7 @@ func (f *finder) encoded(start, end int) content {
 	return textInside
 }
 
-// looksDecodable is quick: it tells whether the first characters of a run are a text, or one that was packed.
+// looksDecodable is quick: it reports whether the first characters of a run are a text, or one that was packed.
 func looksDecodable(head string) bool {
 	decoded := decodeAny(head[:len(head)&^3])
 	return bytes.HasPrefix(decoded, gzipHead) || len(decoded) >= 3 && isText(decoded)
@@ -133,7 +133,7 @@ func decodeAny(run string) []byte {
 	return decoded
 }
 
-// isText tells whether bytes are a text that people read. The last character may be cut off.
+// isText reports whether bytes are a text that people read. The last character may be cut off.
 func isText(data []byte) bool {
 	for len(data) > 0 {
 		r, size := utf8.DecodeRune(data)

@@ -13,7 +13,7 @@ const maxLook = 256
 // Span is a part of a text.
 type Span struct{ Start, End int }
 
-// Holds tells whether a text has a secret in it.
+// Holds reports whether a text has a secret in it.
 func (n *Names) Holds(text string) bool { return len(n.find(text, true)) > 0 }
 
 // Find returns where the secrets of a text are. They may overlap, and are in no order.

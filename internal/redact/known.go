@@ -86,7 +86,7 @@ func New(values ...Value) *Redactor {
 	return r
 }
 
-// holds tells whether a text has a known value in it.
+// holds reports whether a text has a known value in it.
 func (r *Redactor) holds(text string) bool {
 	for at := range len(text) {
 		found := false

@@ -26,7 +26,7 @@ const (
 	Secret
 )
 
-// HidesText tells whether a text or number of that name is a secret.
+// HidesText reports whether a text or number of that name is a secret.
 func (m Meaning) HidesText() bool { return m >= Word }
 
 // defaultWords are what names of secrets have in them, in lower case and without what separates words.
@@ -121,7 +121,7 @@ func (n *Names) last(name []byte) (int, bool) {
 	return 0, false
 }
 
-// HasWord tells whether a name has a word of the name of a secret in it, wherever that stands.
+// HasWord reports whether a name has a word of the name of a secret in it, wherever that stands.
 func HasWord(name string) bool {
 	var buffer [96]byte
 	_, found := defaultNames.last(squash(buffer[:0], name))
@@ -166,7 +166,7 @@ func (n *Names) Meaning(name string) Meaning {
 	return About
 }
 
-// isNumbered tells whether a number may follow a name, which is not a part of it: pass1, password.1. Others are names of their own, such
+// isNumbered reports whether a number may follow a name, which is not a part of it: pass1, password.1. Others are names of their own, such
 // as auth0.
 func isNumbered(name string) bool {
 	return !endsWith(strings.ToLower(name), []string{"auth", "pin", "key", "oauth"}) || strings.TrimRight(name, "_.-") != name
@@ -181,7 +181,7 @@ func endsWith(text string, ends []string) bool {
 	return false
 }
 
-// endsWithWord tells whether the last word of a name is one of lastWords. Words are told apart by case, or by what is no letter.
+// endsWithWord reports whether the last word of a name is one of lastWords. Words are told apart by case, or by what is no letter.
 func endsWithWord(name string) bool {
 	for _, word := range lastWords {
 		start := len(name) - len(word)
@@ -195,7 +195,7 @@ func endsWithWord(name string) bool {
 	return false
 }
 
-// isDoubtful tells whether the last word of a name is key, and the one before it does not say of what sort.
+// isDoubtful reports whether the last word of a name is key, and the one before it does not say of what sort.
 func isDoubtful(name string) bool {
 	const word = "key"
 	start := len(name) - len(word)

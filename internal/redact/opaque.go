@@ -46,7 +46,7 @@ func classesOf(text string) classes {
 	return c
 }
 
-// Opaque tells whether a value is hardly a word, a name, a number, a version, a time, an address or a path: what it means cannot be
+// Opaque reports whether a value is hardly a word, a name, a number, a version, a time, an address or a path: what it means cannot be
 // read. It is for values whose names leave it open whether they are secrets.
 func Opaque(value string) bool {
 	value = strings.Trim(value, "\"'\\,;.()[]{}")
@@ -67,7 +67,7 @@ func isVersion(value string) bool {
 		strings.Contains(value, "beta") || strings.Contains(value, "-") || strings.Contains(value, ":"))
 }
 
-// isQuantity tells whether a value is a number with a unit.
+// isQuantity reports whether a value is a number with a unit.
 func isQuantity(value string) bool {
 	return len(strings.TrimLeft(value, "0123456789.")) <= 2
 }
@@ -76,7 +76,7 @@ func isUUID(value string) bool {
 	return len(value) == 36 && value[8] == '-' && value[13] == '-' && value[18] == '-' && value[23] == '-'
 }
 
-// isRunByte tells whether a character may stand in base64, of either sort.
+// isRunByte reports whether a character may stand in base64, of either sort.
 func isRunByte(c byte) bool { return isLetter(c) || isDigit(c) || isRunSign(c) }
 
 func isRunSign(c byte) bool { return c == '+' || c == '/' || c == '-' || c == '_' }
@@ -124,7 +124,7 @@ func (f *finder) random(start, end int) {
 	}
 }
 
-// isRandom tells whether a run of characters looks as if it was drawn: capital and small letters and digits in turn. Hexadecimal
+// isRandom reports whether a run of characters looks as if it was drawn: capital and small letters and digits in turn. Hexadecimal
 // digits do not: those are digests, identifiers, and names that Kubernetes makes.
 func isRandom(run string) bool {
 	c := classesOf(run)
@@ -143,7 +143,7 @@ func isRandom(run string) bool {
 	return 100*c.changes >= least*length && gitleaks.Entropy(run) >= entropy
 }
 
-// isPublic tells whether a run is no secret by what it begins with or what is before it: a digest, a public key, a certificate.
+// isPublic reports whether a run is no secret by what it begins with or what is before it: a digest, a public key, a certificate.
 func isPublic(text string, start int) bool {
 	before := strings.ToLower(text[max(0, start-8):start])
 	for _, name := range []string{"sha1-", "sha256-", "sha384-", "sha512-", "sha256:", "sha512:", "sha1:", "md5:", "h1:", "etag: ", "etag:"} {

@@ -2,7 +2,7 @@ package redact
 
 import "strings"
 
-// PointsBeside tells whether a member of that name beside one called key makes that the name of something: of a toleration, a selector,
+// PointsBeside reports whether a member of that name beside one called key makes that the name of something: of a toleration, a selector,
 // a reference.
 func PointsBeside(name string) bool {
 	switch name = strings.ToLower(name); name {
@@ -13,7 +13,7 @@ func PointsBeside(name string) bool {
 	return strings.HasPrefix(name, "value")
 }
 
-// PointsBelow tells whether an object of that name has something called key that is a name: a reference.
+// PointsBelow reports whether an object of that name has something called key that is a name: a reference.
 func PointsBelow(name string) bool {
 	return endsWith(strings.ToLower(name), []string{"ref", "reference", "selector", "extract", "source"})
 }
@@ -21,7 +21,7 @@ func PointsBelow(name string) bool {
 // nearLines is how many lines before and after one are looked at.
 const nearLines = 6
 
-// pointsTo tells whether a member called key, at a place of a text, is the name of something.
+// pointsTo reports whether a member called key, at a place of a text, is the name of something.
 func (f *finder) pointsTo(start int) bool {
 	from, to := max(0, start-maxLook), min(len(f.text), start+maxLook)
 	line := from + strings.LastIndexByte(f.text[from:start], '\n') + 1
@@ -42,7 +42,7 @@ func (f *finder) pointsTo(start int) bool {
 	return pointsAbove(f.text[from:line], f.text[line:start]) || pointsAfter(f.text[start:to], start-line)
 }
 
-// pointsAbove tells whether a line before a member says that it is the name of something. indent is what is before it in its line.
+// pointsAbove reports whether a line before a member says that it is the name of something. indent is what is before it in its line.
 func pointsAbove(before, indent string) bool {
 	for range nearLines {
 		if before == "" || strings.Contains(indent, "-") {
@@ -63,7 +63,7 @@ func pointsAbove(before, indent string) bool {
 	return false
 }
 
-// pointsAfter tells whether a line after a member in a column says that it is the name of something.
+// pointsAfter reports whether a line after a member in a column says that it is the name of something.
 func pointsAfter(text string, column int) bool {
 	_, rest, _ := strings.Cut(text, "\n")
 	for range nearLines {

@@ -14,7 +14,7 @@ const HashMarker = "redacted:hmac:"
 // lastMarker stands in place of what cannot be told in any other way. It is shorter than any value that is looked for.
 const lastMarker = "***"
 
-// isMarker tells whether a value stands in place of a secret, and has nothing else in it but signs after it.
+// isMarker reports whether a value stands in place of a secret, and has nothing else in it but signs after it.
 func isMarker(value string) bool {
 	length := markerLength(value)
 	return length > 0 && strings.Trim(value[length:], "\"'`\\,;.:)]}>") == ""
@@ -99,7 +99,7 @@ func (r *Redactor) parts(text string) []part {
 	return merged
 }
 
-// isMarked tells whether a part of a text is nothing but what stands in place of secrets.
+// isMarked reports whether a part of a text is nothing but what stands in place of secrets.
 func (r *Redactor) isMarked(text string) bool {
 	text = strings.Trim(text, " \t\r\n\"'\\,;")
 	return text == "" || isMarker(text) || r.markers[text]

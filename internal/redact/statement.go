@@ -293,7 +293,7 @@ func portEnd(text string, at int) int {
 	return end
 }
 
-// beginsWithHost tells whether just a host is before a colon in its word.
+// beginsWithHost reports whether just a host is before a colon in its word.
 func (f *finder) beginsWithHost(colon int) bool {
 	host := colon
 	for host > 0 && colon-host < 128 && (isKeyByte(f.text[host-1]) || f.text[host-1] == '*') {

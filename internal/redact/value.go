@@ -76,12 +76,12 @@ func (f *finder) intoBlock(v *value, at, limit int, scalar bool) {
 	}
 }
 
-// pointsOrRefers tells whether a member of an object under the name of a secret says which secret it is, so that the object is none.
+// pointsOrRefers reports whether a member of an object under the name of a secret says which secret it is, so that the object is none.
 func (f *finder) pointsOrRefers(name string) bool {
 	return name != "" && (PointsBeside(name) && !strings.EqualFold(name, "value") || f.names.Meaning(name) == Reference)
 }
 
-// continues tells whether what begins in another line belongs to a value whose line has nothing after the separator.
+// continues reports whether what begins in another line belongs to a value whose line has nothing after the separator.
 func (f *finder) continues(v *value, at, next int, scalar bool) bool {
 	indent := next - 1 - strings.LastIndexByte(f.text[at:next], '\n') - at
 	switch c := f.text[next]; {
@@ -133,7 +133,7 @@ func (f *finder) valueEnd(v value, wholeLine bool) int {
 	return len(f.text)
 }
 
-// endsValue tells whether a value without quotes ends before a place. A quote may be part of it, unless something ends there.
+// endsValue reports whether a value without quotes ends before a place. A quote may be part of it, unless something ends there.
 func (f *finder) endsValue(start, i int) bool {
 	switch c := f.text[i]; c {
 	case '"', '\'', '`':
@@ -151,7 +151,7 @@ func (f *finder) endsValue(start, i int) bool {
 	}
 }
 
-// beginsNext tells whether what follows is the next of several settings, or nothing.
+// beginsNext reports whether what follows is the next of several settings, or nothing.
 func (f *finder) beginsNext(at int) bool {
 	limit := min(len(f.text), at+64)
 	for i := at; i < limit; i++ {
@@ -219,7 +219,7 @@ func trimmedEnd(text string, start, end int) int {
 	return start + len(strings.TrimRight(text[start:end], " \t\r\n"))
 }
 
-// isInnocentValue tells that a value is none, a switch, the name of a variable that has it, or what stands in place of a secret.
+// isInnocentValue reports whether a value is none, a switch, the name of a variable that has it, or what stands in place of a secret.
 func isInnocentValue(value string) bool {
 	if value == "" || isVariable(value) || isMarker(value) || isFieldPath(value) || IsPath(strings.TrimRight(value, "\"'\\,;)}]")) {
 		return true
@@ -231,13 +231,13 @@ func isInnocentValue(value string) bool {
 	return false
 }
 
-// IsPath tells whether a value is the path of a file, in small letters. That is no secret, whatever its name says.
+// IsPath reports whether a value is the path of a file, in small letters. That is no secret, whatever its name says.
 func IsPath(value string) bool {
 	return len(value) > 1 && value[0] == '/' && isLetter(value[1]) && strings.IndexByte(value[1:], '/') > 0 &&
 		strings.Trim(value, "abcdefghijklmnopqrstuvwxyz0123456789/._-") == ""
 }
 
-// isFieldPath tells whether a value is the path of a field, as our own messages name one: (spec.envFrom[0].secretRef).
+// isFieldPath reports whether a value is the path of a field, as our own messages name one: (spec.envFrom[0].secretRef).
 func isFieldPath(value string) bool {
 	value = strings.TrimRight(strings.TrimLeft(value, "(\""), ")\",.;:")
 	return isField(value) && strings.IndexFunc(value, func(r rune) bool {
@@ -245,7 +245,7 @@ func isFieldPath(value string) bool {
 	}) < 0
 }
 
-// isVariable tells whether a value is $(NAME) or ${NAME}, for which something else is put in later.
+// isVariable reports whether a value is $(NAME) or ${NAME}, for which something else is put in later.
 func isVariable(value string) bool {
 	value = strings.TrimRight(value, "\"'\\,;")
 	if len(value) < 4 || value[0] != '$' {
@@ -262,7 +262,7 @@ func isVariable(value string) bool {
 	return true
 }
 
-// isTag tells whether a value is that of an image: a version, latest, or a digest.
+// isTag reports whether a value is that of an image: a version, latest, or a digest.
 func isTag(value string) bool {
 	value = strings.TrimPrefix(value, "v")
 	return value != "" && (isDigit(value[0]) && strings.ContainsAny(value, ".@") || strings.HasPrefix(value, "latest") ||

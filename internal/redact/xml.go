@@ -68,7 +68,7 @@ func (f *finder) afterName(at int, local string) {
 	}
 }
 
-// isValueName tells whether an attribute has the value of its element.
+// isValueName reports whether an attribute has the value of its element.
 func isValueName(name string) bool {
 	switch strings.ToLower(name[strings.LastIndexByte(name, ':')+1:]) {
 	case "value", "val", "text", "content", "data", "string", "plain", "plaintext":
@@ -185,7 +185,7 @@ func (f *finder) inner(at int) (next int, empty, found bool) {
 	return closing + 1, false, false
 }
 
-// isInnocentElement tells whether an element within a secret says whose or where it is.
+// isInnocentElement reports whether an element within a secret says whose or where it is.
 func (f *finder) isInnocentElement(name string) bool {
 	switch name = strings.ToLower(name); name {
 	case "name", "namespace", "user", "username", "login", "id", "type", "path", "file", "description", "scope", "key":

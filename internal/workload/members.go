@@ -64,7 +64,7 @@ func PodsOf(deployment *appsv1.Deployment, replicaSets []metav1.PartialObjectMet
 	return slices.DeleteFunc(own, func(pod corev1.Pod) bool { return surplus[pod.Name] })
 }
 
-// controls tells whether the owner, of a kind of group apps, is the controller of an object in its namespace. The controllers
+// controls reports whether the owner, of a kind of group apps, is the controller of an object in its namespace. The controllers
 // of Kubernetes go by the kind and the name too.
 func controls(kind string, owner, object *metav1.ObjectMeta) bool {
 	ref := metav1.GetControllerOfNoCopy(object)

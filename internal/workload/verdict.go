@@ -75,14 +75,14 @@ func (w Workload) Judge(how Judging) Verdict {
 	return found
 }
 
-// currentServes tells that a pod of the current template serves, as the Deployment's controller counts. The cache may not
+// currentServes reports whether a pod of the current template serves, as the Deployment's controller counts. The cache may not
 // show that pod yet.
 func (w Workload) currentServes() bool {
 	deployed := w.Deployment.Status
 	return health.RolledOut(w.Deployment) || deployed.AvailableReplicas > 0 && deployed.UpdatedReplicas == deployed.Replicas
 }
 
-// judgeAll adds the trouble of the first pod that has one, and tells whether one before it is healthy.
+// judgeAll adds the trouble of the first pod that has one, and reports whether one before it is healthy.
 func (w Workload) judgeAll(found *Verdict, pods []*corev1.Pod, how Judging) (healthy bool) {
 	for _, pod := range pods {
 		verdict, left := w.judgePod(pod, how)

@@ -36,7 +36,7 @@ type Workload struct {
 	Refusal *health.Refusal
 }
 
-// Exists tells that there is a Deployment.
+// Exists reports whether there is a Deployment.
 func (w Workload) Exists() bool { return w.Deployment.UID != "" }
 
 // ReplicasAsked is how many pods there should be at the moment: the autoscaler's number where there is one.
@@ -47,7 +47,7 @@ func (w Workload) ReplicasAsked() int32 {
 	return w.MinReplicas
 }
 
-// Serves tells that the pods that were asked for run. An autoscaler that is adding pods above its lower bound does not make
+// Serves reports whether the pods that were asked for run. An autoscaler that is adding pods above its lower bound does not make
 // a workload any less ready.
 func (w Workload) Serves() bool {
 	deployed := w.Deployment.Status
@@ -59,7 +59,7 @@ func (w Workload) Serves() bool {
 		deployed.UpdatedReplicas == deployed.Replicas && deployed.AvailableReplicas >= w.MinReplicas
 }
 
-// Rolling tells that pods of another template are being replaced, that the first ones are being started, or that their
+// Rolling reports whether pods of another template are being replaced, that the first ones are being started, or that their
 // number is being changed.
 func (w Workload) Rolling() bool {
 	if !w.Exists() || health.RolledOut(w.Deployment) {
@@ -74,7 +74,7 @@ func (w Workload) Rolling() bool {
 // ReplicaSet of it.
 func (w Workload) Template() string { return health.CurrentTemplate(w.Deployment, w.ReplicaSets) }
 
-// IsOf tells that a pod is of a template.
+// IsOf reports whether a pod is of a template.
 func IsOf(pod *corev1.Pod, template string) bool {
 	return template != "" && pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] == template
 }

@@ -73,6 +73,6 @@ func plan(seed uint64, count int, shares []share) []change {
 	return changes
 }
 
-// lasting tells whether a change goes on for a while after it has been asked for: pods
+// lasting reports whether a change goes on for a while after it has been asked for: pods
 // come and go.
 func (k kind) lasting() bool { return k == rollBackend || k == scaleGateway || k == rollGateway }

@@ -140,7 +140,7 @@ func ready(live *slipwayv1alpha1.WebApp) error {
 	return nil
 }
 
-// servesUnscaled tells that nothing is wrong with an application but that its autoscaler has
+// servesUnscaled reports whether nothing is wrong with an application but that its autoscaler has
 // no metrics to go by, as none in this cluster has. Status says so once that has looked.
 func servesUnscaled(live *slipwayv1alpha1.WebApp, ready *metav1.Condition) bool {
 	conditions := live.Status.Conditions

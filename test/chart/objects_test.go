@@ -196,7 +196,7 @@ func TestALimitedInstallHasNothingInTheClusterButDefinitionsAndClasses(t *testin
 	}
 }
 
-// isInNoNamespace tells that a right is to what the Gateway API has in no namespace, so that a Role cannot give it.
+// isInNoNamespace reports whether a right is to what the Gateway API has in no namespace, so that a Role cannot give it.
 func isInNoNamespace(grant string) bool {
 	for _, what := range []string{"/namespaces ", "/gatewayclasses ", "/gatewayclasses/status ", "/clusterrolebindings "} {
 		if strings.Contains(grant, what) {

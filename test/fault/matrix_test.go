@@ -86,7 +86,7 @@ func playAll(t *testing.T, s scenario.Scenario, reference *scenario.Outcome, cel
 	}
 }
 
-// haveInjected tells whether all faults were injected, and fails the test if one was not
+// haveInjected reports whether all faults were injected, and fails the test if one was not
 // although the run made that write. A run may make fewer writes, because several states of a
 // rollout may be seen at once.
 func haveInjected(t *testing.T, s scenario.Scenario, injections []injection, outcome *scenario.Outcome) bool {

@@ -162,7 +162,7 @@ func (h specHint) refusesChange(from, to string) bool {
 	return false
 }
 
-// goesRound tells whether the values of a property are reached from their neighbours alone. What is recreated does not depend
+// goesRound reports whether the values of a property are reached from their neighbours alone. What is recreated does not depend
 // on what was there before.
 func (k *specKind) goesRound(path string) bool {
 	return k.Immutable != "" || slices.ContainsFunc(k.Round, func(above string) bool {

@@ -352,7 +352,7 @@ func (s *specTrial) withoutKept(state, reference map[string]any) map[string]any 
 	return left
 }
 
-// refusesChange tells whether a rule refuses the change from one valid value to another.
+// refusesChange reports whether a rule refuses the change from one valid value to another.
 func (s *specTrial) refusesChange(from, to string) bool {
 	return s.kind.Immutable != "" || s.hint.refusesChange(from, to)
 }

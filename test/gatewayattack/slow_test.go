@@ -232,7 +232,7 @@ func (r *slowRig) play(t *testing.T, taker slowTaker, protocol string) string {
 	return fmt.Sprintf("| %s | %s | %d | %d | %d | %d | %d | %d |", taker.name, protocol, (sent-sentBefore)>>20, before>>20, now>>20, most>>20, alone.Milliseconds(), with.Milliseconds())
 }
 
-// waits tells whether all that goes out waits for the client. Copies are thrown away, and what is compressed becomes less.
+// waits reports whether all that goes out waits for the client. Copies are thrown away, and what is compressed becomes less.
 func (s *slowTaker) waits() bool {
 	return s.path == "/large" || s.path == "/endless" || s.path == "/tunnel"
 }

@@ -117,7 +117,7 @@ func (g *generator) read(r *result, c *change.Record, stories map[types.UID]*sto
 	one.versions[number] = true
 }
 
-// outlived tells that an object is older than a definition that serves it. It was written while the definition before was being
+// outlived reports whether an object is older than a definition that serves it. It was written while the definition before was being
 // deleted: the API server leaves it in etcd then, without a kind, and the next definition of the name brings it back.
 func (g *generator) outlived(uid types.UID, definition types.UID) bool {
 	one, made := g.truths[uid], g.made[definition]

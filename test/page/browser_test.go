@@ -125,7 +125,7 @@ func (b *tab) listen(event any) {
 	}
 }
 
-// refusal tells whether an entry is about an answer of the API that says no. The browser logs each: the page asks who one is before
+// refusal reports whether an entry is about an answer of the API that says no. The browser logs each: the page asks who one is before
 // it shows the log-in, and asks for what may not be there.
 func refusal(e *cdplog.Entry) bool {
 	no := strings.Contains(e.Text, "status of 401") || strings.Contains(e.Text, "status of 404")

@@ -80,7 +80,7 @@ func drain[T any](queue <-chan T, do func(T) error) error {
 	return errors.Join(failed...)
 }
 
-// current tells that the status of a WebApp speaks of its spec.
+// current reports whether the status of a WebApp speaks of its spec.
 func current(e event) bool {
 	app, ok := e.object.(*slipwayv1alpha1.WebApp)
 	return ok && app.Generation > 0 && app.Status.ObservedGeneration == app.Generation

@@ -24,7 +24,7 @@ type server struct {
 	client     client.WithWatch
 }
 
-// fsync tells whether etcd waits for the disk (BENCH_FSYNC=1). Without it a run
+// fsync reports whether etcd waits for the disk (BENCH_FSYNC=1). Without it a run
 // measures programs, not the disk of the machine.
 func fsync() bool { return os.Getenv("BENCH_FSYNC") != "" }
 

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// IsNamespace tells whether a namespace is pinned at path.
+// IsNamespace reports whether a namespace is pinned at path.
 func IsNamespace(path string) bool {
 	// The type of the file system that namespaces live in (linux/magic.h).
 	const nsfs = 0x6e736673

@@ -142,7 +142,7 @@ func onlyZeros(rest []byte) error {
 	return nil
 }
 
-// sameTime tells whether an entry has the time of the release, in seconds.
+// sameTime reports whether an entry has the time of the release, in seconds.
 func sameTime(got, want time.Time) bool { return got.Unix() == want.Unix() }
 
 // Repack reads an archive of plain files, and writes these files in the form that this package accepts.

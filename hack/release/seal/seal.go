@@ -117,7 +117,7 @@ func Verify(folder, keyFile, version string) error {
 	return errors.Join(problems...)
 }
 
-// ofVersion tells whether a file may belong to a release. All but the manifests have its
+// ofVersion reports whether a file may belong to a release. All but the manifests have its
 // version in their names. The files of an older release are signed too, and must not be
 // taken for those of this one.
 func ofVersion(name, version string) bool {

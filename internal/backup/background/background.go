@@ -68,7 +68,7 @@ func (p *Pool[K, R]) Ask(owner types.NamespacedName, key K, work func(context.Co
 	return result, false
 }
 
-// Keep forgets the work of an owner that is not wanted any more. What is being done of it is canceled. It tells whether any of
+// Keep forgets the work of an owner that is not wanted any more. What is being done of it is canceled. It reports whether any of
 // that has not ended yet.
 func (p *Pool[K, R]) Keep(owner types.NamespacedName, wanted func(K) bool) (canceling bool) {
 	p.mu.Lock()

@@ -48,7 +48,7 @@ type end struct {
 	text string
 }
 
-// well tells whether the output is complete.
+// well reports whether the output is complete.
 func (e end) well() bool { return e.how == exited && e.code == 0 }
 
 // putHeader writes the header of a frame to the beginning of a buffer.

@@ -27,7 +27,7 @@ func (p *pipe) close() { _ = errors.Join(p.read.Close(), p.write.Close()) }
 // interrupt ends the waiting for more. What was written until now is still read.
 func (p *pipe) interrupt() error { return p.read.SetReadDeadline(time.Unix(1, 0)) }
 
-// copyTo hands on what is written, until nobody can write any more, or somebody interrupts it. It tells whether it was all:
+// copyTo hands on what is written, until nobody can write any more, or somebody interrupts it. It reports whether it was all:
 // after an interruption, whether nobody can write any more. The buffer is what is handed on at a time, after room for a header.
 func (p *pipe) copyTo(buffer []byte, room int, hand func(buffer []byte) error) (all bool, err error) {
 	for {

@@ -193,7 +193,7 @@ func TestACommandWaitsUntilSomebodyListens(t *testing.T) {
 	}
 }
 
-// alive tells whether a process is there that is no zombie.
+// alive reports whether a process is there that is no zombie.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && !strings.Contains(string(stat), ") Z ")

@@ -265,7 +265,7 @@ func (c *comparer) proved(allowEmpty bool) error {
 	}
 }
 
-// behindClosed tells whether a path is below a folder that cannot be listed.
+// behindClosed reports whether a path is below a folder that cannot be listed.
 func (w *walked) behindClosed(path string) bool {
 	for _, folder := range w.closed {
 		if folder == "." || strings.HasPrefix(path, folder+"/") {

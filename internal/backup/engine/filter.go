@@ -57,7 +57,7 @@ func newPattern(text string) (pattern, error) {
 	return p, nil
 }
 
-// wants tells whether a path, relative to the source, belongs to the snapshot. A folder does too when something below it may.
+// wants reports whether a path, relative to the source, belongs to the snapshot. A folder does too when something below it may.
 func (f *filter) wants(relative string, folder bool) bool {
 	if !f.named(relative, folder) {
 		return false
@@ -71,7 +71,7 @@ func (f *filter) wants(relative string, folder bool) bool {
 	return true
 }
 
-// named tells whether a path is one of those that were asked for, below one, or above one.
+// named reports whether a path is one of those that were asked for, below one, or above one.
 func (f *filter) named(relative string, folder bool) bool {
 	if len(f.paths) == 0 {
 		return true

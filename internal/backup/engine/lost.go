@@ -29,7 +29,7 @@ func (r *Repository) packs(ctx context.Context) (map[blob.ID]int64, error) {
 	return found, nil
 }
 
-// fits tells whether a pack is there, and long enough for a content.
+// fits reports whether a pack is there, and long enough for a content.
 func fits(packs map[blob.ID]int64, info content.Info) bool {
 	size, found := packs[info.PackBlobID]
 	return found && int64(info.PackOffset)+int64(info.PackedLength) <= size

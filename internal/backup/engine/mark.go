@@ -19,7 +19,7 @@ const markPrefix = ".slipway-restore-"
 // unnamed stands for the name of the attempts where there is none.
 const unnamed = "unnamed"
 
-// isMark tells whether a path of a source or a target is such a file.
+// isMark reports whether a path of a source or a target is such a file.
 func isMark(relative string) bool {
 	return strings.HasPrefix(relative, markPrefix) && !strings.Contains(relative, "/")
 }

@@ -176,12 +176,12 @@ func (s *source) extended(folder int, name, relative string) error {
 	return nil
 }
 
-// noAttributes tells whether there are none, or none that we may read: then the file cannot be read either, which is told.
+// noAttributes reports whether there are none, or none that we may read: then the file cannot be read either, which is told.
 func noAttributes(err error) bool {
 	return errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.ENODATA) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM)
 }
 
-// keepsExtended tells whether an extended attribute belongs to the data. Labels of SELinux and the like belong to the
+// keepsExtended reports whether an extended attribute belongs to the data. Labels of SELinux and the like belong to the
 // machine, which sets them anew.
 func keepsExtended(name string) bool {
 	switch name {

@@ -84,7 +84,7 @@ func (h *sampleHeap) Pop() any {
 	return last
 }
 
-// add puts a path into the sample, and tells whether it is in.
+// add puts a path into the sample, and reports whether it is in.
 func (s *sample) add(item *sampled) bool {
 	if s.bound != nil && bytes.Compare(item.key[:], s.bound[:]) >= 0 {
 		return false
@@ -201,7 +201,7 @@ func (s *sampler) forget(path string) {
 	}
 }
 
-// reuse tells whether a file may be taken from the snapshot of that moment, without being read. Of a file in the sample the
+// reuse reports whether a file may be taken from the snapshot of that moment, without being read. Of a file in the sample the
 // checksum has to be known. The manifest of that snapshot has it, of the same bytes: otherwise the file is read once more.
 func (s *sampler) reuse(f *file, of time.Time) bool {
 	if s == nil {

@@ -349,7 +349,7 @@ func lookUp(folder int, name string, stat *unix.Stat_t) (target string, err erro
 	return "", err
 }
 
-// ofFilesystem tells whether a path is not of the source's user: fsck keeps what it finds in lost+found.
+// ofFilesystem reports whether a path is not of the source's user: fsck keeps what it finds in lost+found.
 func ofFilesystem(relative string, stat unix.Stat_t) bool {
 	return relative == "lost+found" && stat.Mode&unix.S_IFMT == unix.S_IFDIR && stat.Uid == 0
 }

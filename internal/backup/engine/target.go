@@ -223,7 +223,7 @@ func (t *target) ownAndMode(f *os.File, relative string, e *snapshot.DirEntry) e
 	return nil
 }
 
-// isOf tells whether a file has this owner and mode. The group, and what it may do, is not looked at: of the folder of a
+// isOf reports whether a file has this owner and mode. The group, and what it may do, is not looked at: of the folder of a
 // volume the kubelet changes both, when a pod has an fsGroup.
 func isOf(f *os.File, user uint32, mode fs.FileMode) bool {
 	info, err := f.Stat()

@@ -87,7 +87,7 @@ func (w *walked) list(root *os.Root, relative string, wanted map[string]bool) ([
 	return below, nil
 }
 
-// count counts a path, and tells whether it is a folder. A socket or a device counts as a file: a snapshot holds none, so that
+// count counts a path, and reports whether it is a folder. A socket or a device counts as a file: a snapshot holds none, so that
 // it is one too many.
 func (w *walked) count(stat unix.Stat_t) (folder bool) {
 	switch stat.Mode & unix.S_IFMT {

@@ -111,12 +111,12 @@ func goOn(state *slipwayv1alpha1.BackupRunHooks, now time.Time) {
 	state.Phase = slipwayv1alpha1.HooksHeld
 }
 
-// Of tells that a state is that of a claim and an attempt.
+// Of reports whether a state is that of a claim and an attempt.
 func Of(state *slipwayv1alpha1.BackupRunHooks, claim string, attempt int32) bool {
 	return state != nil && state.Claim == claim && state.Attempt == attempt
 }
 
-// Owed tells that hooks are still to run.
+// Owed reports whether hooks are still to run.
 func Owed(state *slipwayv1alpha1.BackupRunHooks) bool {
 	return state != nil && state.Phase != slipwayv1alpha1.HooksDone
 }
@@ -158,7 +158,7 @@ func sooner(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// owes tells that the after hook of a pod has not ended for good. A pod in which before was never begun owes nothing.
+// owes reports whether the after hook of a pod has not ended for good. A pod in which before was never begun owes nothing.
 func owes(state *slipwayv1alpha1.BackupRunHooks, pod *slipwayv1alpha1.BackupRunHookPod) bool {
 	if state.After == nil || state.Before != nil && pod.Before == nil {
 		return false
@@ -166,7 +166,7 @@ func owes(state *slipwayv1alpha1.BackupRunHooks, pod *slipwayv1alpha1.BackupRunH
 	return pod.After == nil || pod.After.Phase == slipwayv1alpha1.HookRetrying
 }
 
-// Asks tells that a state still asks for a call, whenever that is due.
+// Asks reports whether a state still asks for a call, whenever that is due.
 func Asks(state *slipwayv1alpha1.BackupRunHooks, call Call) bool {
 	if state == nil {
 		return false
@@ -209,7 +209,7 @@ func Note(state *slipwayv1alpha1.BackupRunHooks, call Call, ended Ended, now tim
 	finish(state)
 }
 
-// continues tells that a before hook that fails does not matter. One that is not allowed does.
+// continues reports whether a before hook that fails does not matter. One that is not allowed does.
 func continues(state *slipwayv1alpha1.BackupRunHooks) bool {
 	return state.Before != nil && state.Before.OnError == slipwayv1alpha1.HookContinue && BeforeTrouble(state) == nil
 }
@@ -263,7 +263,7 @@ func finish(state *slipwayv1alpha1.BackupRunHooks) {
 	state.Phase = slipwayv1alpha1.HooksDone
 }
 
-// Quiet tells that the copy that is made under a state is of a volume that is held. It is true too while the attempt has ended
+// Quiet reports whether the copy that is made under a state is of a volume that is held. It is true too while the attempt has ended
 // without one: nothing is said of a copy that there is not.
 func Quiet(state *slipwayv1alpha1.BackupRunHooks) bool {
 	switch {

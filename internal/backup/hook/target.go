@@ -112,7 +112,7 @@ func Workload(pod *corev1.Pod) string {
 	return fmt.Sprintf("%s %q", owner.Kind, owner.Name)
 }
 
-// AllHeld tells that a volume has been held since the before hooks ran: every pod that may write to it now, whatever its
+// AllHeld reports whether a volume has been held since the before hooks ran: every pod that may write to it now, whatever its
 // phase, is one in which before has succeeded.
 func AllHeld(state *slipwayv1alpha1.BackupRunHooks, pods []corev1.Pod) bool {
 	if state.Before == nil {

@@ -56,7 +56,7 @@ type Next struct {
 	Recheck time.Duration
 }
 
-// Ended tells that nothing follows any more.
+// Ended reports whether nothing follows any more.
 func (n Next) Ended() bool {
 	return n.Phase == slipwayv1alpha1.BackupCompleted || n.Phase == slipwayv1alpha1.BackupFailed
 }

@@ -158,7 +158,7 @@ func socketMount() *corev1ac.VolumeMountApplyConfiguration {
 	return corev1ac.VolumeMount().WithName("socket").WithMountPath(path.Dir(socket))
 }
 
-// IdentityIn is who a container runs as: as the spec of its pod says, or as the kubelet reports. It tells whether that is known.
+// IdentityIn is who a container runs as: as the spec of its pod says, or as the kubelet reports. It reports whether that is known.
 func IdentityIn(pod *corev1.Pod, container string) (id Identity, known bool) {
 	if security := pod.Spec.SecurityContext; security != nil {
 		id.User, id.Group = value(security.RunAsUser), value(security.RunAsGroup)

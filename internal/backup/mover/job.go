@@ -54,7 +54,7 @@ const (
 // usesVolume tells which steps see the volume.
 func (s Step) usesVolume() bool { return s == StepSnapshot || s == StepRestore }
 
-// Writes tells whether a pod may write to a repository: unless each of its steps only reads, as those of restores and drills do.
+// Writes reports whether a pod may write to a repository: unless each of its steps only reads, as those of restores and drills do.
 // The user's command of a drill does not see the repository.
 func Writes(pod *corev1.PodSpec) bool {
 	writes := func(container corev1.Container) bool {
@@ -68,7 +68,7 @@ func Writes(pod *corev1.PodSpec) bool {
 	return slices.ContainsFunc(pod.InitContainers, writes) || slices.ContainsFunc(pod.Containers, writes)
 }
 
-// RestoresTo tells whether a pod restores to a claim. One that only has its repository there does not.
+// RestoresTo reports whether a pod restores to a claim. One that only has its repository there does not.
 func RestoresTo(pod *corev1.PodSpec, claim string) bool {
 	restores := func(container corev1.Container) bool { return Step(container.Name) == StepRestore }
 	writes := func(volume corev1.Volume) bool {

@@ -157,7 +157,7 @@ func (o *Observation) ofPod(pod *corev1.Pod, steps []Step, events []corev1.Event
 	o.State = Succeeded
 }
 
-// ofStep reads how a step ended, and tells whether it was well.
+// ofStep reads how a step ended, and reports whether it was well.
 func (o *Observation) ofStep(step Step, ended *corev1.ContainerStateTerminated) bool {
 	if step == StepCommand {
 		return o.ofCommand(ended)

@@ -43,7 +43,7 @@ func ParseDestination(text string) (Place, error) {
 	return Place{Claim: name, Path: at}, nil
 }
 
-// isElement tells whether a text may be an element of a path: it names something below, whoever reads it.
+// isElement reports whether a text may be an element of a path: it names something below, whoever reads it.
 func isElement(text string) bool {
 	return strings.Trim(text, ".") != "" && !strings.ContainsFunc(text, func(r rune) bool {
 		return r > unicode.MaxASCII || (!unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.", r))

@@ -115,7 +115,7 @@ func ParseResult(message string) (*Result, error) {
 	return &r, nil
 }
 
-// isName tells whether a word is a name of the program's own: it becomes a reason and a label of metrics. Empty is one.
+// isName reports whether a word is a name of the program's own: it becomes a reason and a label of metrics. Empty is one.
 func isName(word string) bool {
 	const most = 64
 	return len(word) <= most && strings.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-") == ""
@@ -124,7 +124,7 @@ func isName(word string) bool {
 // maxText bounds each text of a result, in bytes.
 const maxText = 1024
 
-// plain tells whether what is compared and kept is what slipway-backup writes: short words, and counts.
+// plain reports whether what is compared and kept is what slipway-backup writes: short words, and counts.
 func (r *Result) plain() bool {
 	words := []string{r.RepositoryID}
 	var counts []int64

@@ -53,7 +53,7 @@ func Reason(kind string) string {
 	return slipwayv1alpha1.ReasonMoverFailed
 }
 
-// WorthRetry tells whether another attempt may end otherwise though nobody changes anything. What the user has to change, and
+// WorthRetry reports whether another attempt may end otherwise though nobody changes anything. What the user has to change, and
 // damage, is told at once.
 func WorthRetry(reason string) bool {
 	switch reason {

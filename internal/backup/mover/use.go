@@ -84,7 +84,7 @@ func VolumeOf(pod *corev1.Pod, claim string) (volume string, writes bool) {
 	return volume, false
 }
 
-// mountedForWriting tells whether a container of any kind may write to a volume. A block device has no read-only mode.
+// mountedForWriting reports whether a container of any kind may write to a volume. A block device has no read-only mode.
 func mountedForWriting(pod *corev1.PodSpec, volume string) bool {
 	writes := func(mounts []corev1.VolumeMount, devices []corev1.VolumeDevice) bool {
 		return slices.ContainsFunc(mounts, func(m corev1.VolumeMount) bool { return m.Name == volume && !m.ReadOnly }) ||

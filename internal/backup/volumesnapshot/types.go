@@ -55,12 +55,12 @@ type Error struct {
 	Message *string `json:"message,omitempty"`
 }
 
-// Ready tells that volumes can be made from the snapshot.
+// Ready reports whether volumes can be made from the snapshot.
 func (s *VolumeSnapshot) Ready() bool {
 	return s.Status != nil && s.Status.ReadyToUse != nil && *s.Status.ReadyToUse
 }
 
-// Taken tells that later writes to the volume do not reach the snapshot.
+// Taken reports whether later writes to the volume do not reach the snapshot.
 func (s *VolumeSnapshot) Taken() bool {
 	return s.Ready() || s.Status != nil && s.Status.CreationTime != nil
 }
@@ -87,7 +87,7 @@ func printable(r rune) rune {
 	return ' '
 }
 
-// Of tells whether it is a snapshot of a claim.
+// Of reports whether it is a snapshot of a claim.
 func (s *VolumeSnapshot) Of(claim string) bool {
 	return s.Spec.Source.ClaimName != nil && *s.Spec.Source.ClaimName == claim
 }
@@ -134,7 +134,7 @@ type Class struct {
 // annotationDefault marks the class of a driver that is taken where none is named.
 const annotationDefault = "snapshot.storage.kubernetes.io/is-default-class"
 
-// Default tells whether it is taken where none is named.
+// Default reports whether it is taken where none is named.
 func (c *Class) Default() bool { return c.Annotations[annotationDefault] == "true" }
 
 // DeepCopyObject returns a copy.

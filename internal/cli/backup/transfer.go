@@ -95,7 +95,7 @@ func transferOf(object runtime.Object) (t transfer, ok bool) {
 	}
 }
 
-// ended tells that nothing changes any more.
+// ended reports whether nothing changes any more.
 func (t *transfer) ended() bool {
 	return t.Phase == slipwayv1alpha1.BackupCompleted || t.Phase == slipwayv1alpha1.BackupFailed
 }

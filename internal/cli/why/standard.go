@@ -104,7 +104,7 @@ type backendUse struct {
 	idle bool
 }
 
-// isStandard tells that why explains a kind of the Gateway API by itself.
+// isStandard reports whether why explains a kind of the Gateway API by itself.
 func isStandard(kind command.KindInfo) bool {
 	return kind.Group == gatewayv1.GroupName && kindOf(kind) != nil
 }

@@ -54,7 +54,7 @@ type listenerView struct {
 	Programmed string `json:"programmed,omitempty"`
 }
 
-// ours tells whether Slipway serves the Gateway. One whose class was deleted, or may not be read, is ours as long as its
+// ours reports whether Slipway serves the Gateway. One whose class was deleted, or may not be read, is ours as long as its
 // Deployment is there.
 func (s *standardGatewayFindings) ours() bool {
 	if class := s.classes[string(s.gateway.Spec.GatewayClassName)]; class != nil {
@@ -63,7 +63,7 @@ func (s *standardGatewayFindings) ours() bool {
 	return s.deployment != nil && metav1.IsControlledBy(s.deployment, s.gateway)
 }
 
-// answered tells whether a controller has said something of the Gateway as it is now.
+// answered reports whether a controller has said something of the Gateway as it is now.
 func (s *standardGatewayFindings) answered() bool {
 	accepted := meta.FindStatusCondition(s.gateway.Status.Conditions, string(gatewayv1.GatewayConditionAccepted))
 	return accepted != nil && accepted.Status != metav1.ConditionUnknown && (accepted.ObservedGeneration == 0 || accepted.ObservedGeneration >= s.gateway.Generation)

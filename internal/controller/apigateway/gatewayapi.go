@@ -74,7 +74,7 @@ func (g *gatewayAPI) applier() (*apply.Applier, error) {
 	return g.running.Load(), nil
 }
 
-// find looks for the kinds, and tells whether the cluster has them.
+// find looks for the kinds, and reports whether the cluster has them.
 func (g *gatewayAPI) find() (bool, error) {
 	if g.running.Load() != nil {
 		return true, nil

@@ -38,7 +38,7 @@ func (f *fixture) asking(name, host string) *slipwayv1alpha1.APIGateway {
 
 func (f *fixture) ownHost(name string) string { return name + "." + f.namespace + ".example.com" }
 
-// exposes tells whether the Ingress of a gateway has a host.
+// exposes reports whether the Ingress of a gateway has a host.
 func (f *fixture) exposes(name, host string) bool {
 	f.Helper()
 	ingress := &networkingv1.Ingress{}

@@ -21,7 +21,7 @@ func (r *Reconciler) exposeRefusal(gateway *slipwayv1alpha1.APIGateway) *outcome
 		parent)
 }
 
-// permits tells whether patterns permit a Gateway: namespace/name, namespace/* or *.
+// permits reports whether patterns permit a Gateway: namespace/name, namespace/* or *.
 func permits(patterns []string, gateway types.NamespacedName) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		return pattern == "*" || pattern == gateway.Namespace+"/*" || pattern == gateway.String()

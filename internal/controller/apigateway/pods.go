@@ -76,7 +76,7 @@ func (s *scope) judgedPods() []*corev1.Pod {
 	return slices.DeleteFunc(current, func(pod *corev1.Pod) bool { return replica.IsStale(s.answers[pod.UID]) })
 }
 
-// counts tells whether what is wrong with a pod, for that reason, is news of the spec that
+// counts reports whether what is wrong with a pod, for that reason, is news of the spec that
 // status speaks of. What is wrong with pods that a rollout replaces is not. Until the
 // Deployment's controller has looked at the Deployment, nobody knows which those are, and it
 // may only have been scaled: then what status says of this generation already stays.
@@ -122,7 +122,7 @@ func (s *scope) judgeNewcomers() {
 	}
 }
 
-// rejects tells whether a pod says that its version of the gateway cannot serve the spec. As
+// rejects reports whether a pod says that its version of the gateway cannot serve the spec. As
 // long as it serves no other it never gets ready.
 func rejects(answer replica.Answer, generation int64) bool {
 	if answer.State != replica.Answering {

@@ -130,7 +130,7 @@ func (s *scope) fallBehind(doc *document.Document, reason, message string) {
 	}
 }
 
-// servesRoute tells whether a pod serves a route as this generation of the spec has it,
+// servesRoute reports whether a pod serves a route as this generation of the spec has it,
 // whatever generation the pod serves.
 func (s *scope) servesRoute(doc *document.Document, route int) bool {
 	if doc == nil || doc.UID != s.gateway.UID {

@@ -96,7 +96,7 @@ func (r *Reconciler) observe(ctx context.Context, s *scope, job *batchv1.Job, no
 	return look.Observation, err
 }
 
-// working tells whether a Job of the Backup itself is under way.
+// working reports whether a Job of the Backup itself is under way.
 func (s *scope) working() bool {
 	for i := range s.jobs {
 		if state := mover.Observe(&s.jobs[i], s.pods, stepsOf(&s.jobs[i])).State; state == mover.Starting || state == mover.Working {

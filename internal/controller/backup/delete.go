@@ -188,7 +188,7 @@ func (r *Reconciler) mayHaveRepository(ctx context.Context, s *scope) (bool, err
 	return gone, nil
 }
 
-// hadJob tells that a run may have had a Job. One that has ended in the moment in which it began has only waited.
+// hadJob reports whether a run may have had a Job. One that has ended in the moment in which it began has only waited.
 func hadJob(run *slipwayv1alpha1.BackupRun, jobs []batchv1.Job) bool {
 	for i := range jobs {
 		if metav1.IsControlledBy(&jobs[i], run) {
@@ -200,7 +200,7 @@ func hadJob(run *slipwayv1alpha1.BackupRun, jobs []batchv1.Job) bool {
 	return s.RepositoryID != "" || s.Attempt > 1 || (s.StartTime != nil && !onlyWaited)
 }
 
-// stop ends what works on the repository: it would go on writing to one that is being deleted. It tells whether all runs have
+// stop ends what works on the repository: it would go on writing to one that is being deleted. It reports whether all runs have
 // gone. A stale cache may not show one that has just begun, so the API server is asked before the Job is made.
 func (r *Reconciler) stop(ctx context.Context, s *scope) (bool, error) {
 	for i := range s.drills {
@@ -222,7 +222,7 @@ func (r *Reconciler) stop(ctx context.Context, s *scope) (bool, error) {
 	return r.stopRuns(ctx, s, slices.DeleteFunc(live.Items, func(run slipwayv1alpha1.BackupRun) bool { return !run.IsOf(s.backup) }))
 }
 
-// stopRuns deletes the runs that have not ended, and tells whether there are none.
+// stopRuns deletes the runs that have not ended, and reports whether there are none.
 func (r *Reconciler) stopRuns(ctx context.Context, s *scope, runs []slipwayv1alpha1.BackupRun) (bool, error) {
 	stopped := true
 	var err error

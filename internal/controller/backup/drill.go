@@ -59,14 +59,14 @@ func (r *Reconciler) practice(ctx context.Context, s *scope, now time.Time) erro
 	return nil
 }
 
-// drillWaits tells whether a drill has to wait for what works on the repository. A drill only reads, and needs no lock: a run
+// drillWaits reports whether a drill has to wait for what works on the repository. A drill only reads, and needs no lock: a run
 // may begin beside it. But it begins with the newest copy, so it waits for a run that is about to make a newer one. And what
 // removes old copies must not take away what a drill reads: each waits for the other's Job, and the removal comes first.
 func (s *scope) drillWaits() bool {
 	return s.open() != nil || s.started != "" || s.working() || s.keeping
 }
 
-// drillWorks tells whether a drill reads the repository now.
+// drillWorks reports whether a drill reads the repository now.
 func (s *scope) drillWorks() bool {
 	for i := range s.drills {
 		steps := stepsOf(&s.drills[i])
@@ -325,12 +325,12 @@ func (s *scope) keepsDrill(job *batchv1.Job) bool {
 	}
 }
 
-// drillFails tells that the newest drill that has ended failed.
+// drillFails reports whether the newest drill that has ended failed.
 func (s *scope) drillFails() bool {
 	return meta.IsStatusConditionFalse(s.drillPassed(), slipwayv1alpha1.ConditionDrillPassed)
 }
 
-// goesOn tells that a drill that is under way for this reason needs nobody.
+// goesOn reports whether a drill that is under way for this reason needs nobody.
 func goesOn(reason string) bool {
 	switch reason {
 	case slipwayv1alpha1.ReasonTransferring, slipwayv1alpha1.ReasonVerifying, slipwayv1alpha1.ReasonQueued, slipwayv1alpha1.ReasonRetrying:

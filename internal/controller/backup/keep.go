@@ -36,12 +36,12 @@ func (s *scope) currentKeep() string {
 	return desired.KeepName(s.backup, run.Name)
 }
 
-// hasKept tells that what is to be removed after the newest completed run is, going by the status that is stored.
+// hasKept reports whether what is to be removed after the newest completed run is, going by the status that is stored.
 func (s *scope) hasKept() bool {
 	return s.covers(s.backup.Status.Retention, s.newest(slipwayv1alpha1.BackupCompleted))
 }
 
-// covers tells that a retention was done by the present rules, after this run or a later one. A stale cache may not have the
+// covers reports whether a retention was done by the present rules, after this run or a later one. A stale cache may not have the
 // later one yet: retention does not go back for it.
 func (s *scope) covers(kept *slipwayv1alpha1.BackupRetentionStatus, run *slipwayv1alpha1.BackupRun) bool {
 	if run == nil || kept == nil || kept.Rules != desired.Rules(s.backup) {
@@ -53,7 +53,7 @@ func (s *scope) covers(kept *slipwayv1alpha1.BackupRetentionStatus, run *slipway
 	return newestFirst(kept.RunTime.Time, kept.Run, run.CreationTimestamp.Time, run.Name) < 0
 }
 
-// obsolete tells that nobody waits any more for what a Job of retention does: its result stands in the status that is stored,
+// obsolete reports whether nobody waits any more for what a Job of retention does: its result stands in the status that is stored,
 // the rules have changed, or a newer run than its own has completed. A Job whose run is not in a stale cache yet is not
 // obsolete: its work would be done twice. Only times of the API server are compared: the operator's clock may jump.
 func (s *scope) obsolete(job *batchv1.Job) bool {
@@ -154,13 +154,13 @@ func (s *scope) unlessBusy(err error) error {
 	return nil
 }
 
-// maintenanceDue tells whether unused space is to be freed.
+// maintenanceDue reports whether unused space is to be freed.
 func (s *scope) maintenanceDue(now time.Time) bool {
 	kept := s.backup.Status.Retention
 	return kept == nil || kept.MaintenanceTime == nil || now.Sub(kept.MaintenanceTime.Time) >= maintainEvery
 }
 
-// maintenanceFits tells whether freeing unused space can be expected to end before the next run is due. What has not been done
+// maintenanceFits reports whether freeing unused space can be expected to end before the next run is due. What has not been done
 // for days is done anyway: where runs follow each other closely there is never time.
 func (s *scope) maintenanceFits(now time.Time) bool {
 	last, takes := s.backup.CreationTimestamp.Time, maintainTakes

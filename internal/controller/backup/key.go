@@ -173,7 +173,7 @@ func (r *Reconciler) readKey(ctx context.Context, s *scope) (*corev1.Secret, err
 	return secret, nil
 }
 
-// refusedWrite tells that the API server refuses what would be written to a Secret, as an admission webhook may. Another attempt
+// refusedWrite reports whether the API server refuses what would be written to a Secret, as an admission webhook may. Another attempt
 // changes nothing.
 func refusedWrite(err error) bool {
 	worst := outcome.Worst(err)

@@ -107,7 +107,7 @@ func (p *plan) promise(s schedule.Schedule, created, last, now time.Time, grace 
 	}
 }
 
-// met tells whether the newest verified copy is as new as is promised.
+// met reports whether the newest verified copy is as new as is promised.
 func (p plan) met(last time.Time) bool { return p.expected.IsZero() || !last.Before(p.expected) }
 
 // invalid makes an error of package schedule one of the spec.

@@ -27,7 +27,7 @@ func sourceOf(spec *slipwayv1alpha1.BackupSpec) string {
 	return source.Text()
 }
 
-// counts tells that the copies of a run are of the present source.
+// counts reports whether the copies of a run are of the present source.
 func (s *scope) counts(run *slipwayv1alpha1.BackupRun) bool {
 	volumes := run.Status.Volumes
 	if s.source == "" || len(volumes) == 0 {

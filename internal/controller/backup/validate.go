@@ -106,7 +106,7 @@ func problemOfDrill(err error) problem {
 	return p
 }
 
-// isPattern tells whether slipway-backup takes a pattern of spec.exclude: its test compares the two.
+// isPattern reports whether slipway-backup takes a pattern of spec.exclude: its test compares the two.
 func isPattern(pattern string) bool {
 	trimmed := strings.TrimPrefix(strings.TrimSuffix(pattern, "/"), "/")
 	for element := range strings.SplitSeq(trimmed, "/") {

@@ -59,7 +59,7 @@ func (r *Reconciler) runHooks(s *scope, now time.Time) {
 // hooksDisabled is said of hooks that the operator does not run.
 const hooksDisabled = "spec.hooks of the Backup: this operator runs no commands in pods; whoever installs it can let it, with --backup-hooks"
 
-// quiesce has the before hooks run in the pods of a volume, and tells whether it may be read.
+// quiesce has the before hooks run in the pods of a volume, and reports whether it may be read.
 func (r *Reconciler) quiesce(ctx context.Context, s *scope, claim string, now time.Time) (ready bool, err error) {
 	stored := s.run.Status.Hooks
 	if hook.Owed(s.hooks) {
@@ -173,7 +173,7 @@ func (r *Reconciler) settle(ctx context.Context, s *scope, now time.Time) {
 	}
 }
 
-// blocked tells that nobody knows when the volume will be read: the workload is not held meanwhile. An error of the API
+// blocked reports whether nobody knows when the volume will be read: the workload is not held meanwhile. An error of the API
 // server passes.
 func blocked(err error) bool {
 	worst := outcome.Worst(err)

@@ -49,7 +49,7 @@ func (l *line) next(now time.Time) (key types.NamespacedName, after time.Duratio
 	}
 }
 
-// enter takes a place if it is the turn of this one, and tells whether it has one. Otherwise it waits in line. Who works already
+// enter takes a place if it is the turn of this one, and reports whether it has one. Otherwise it waits in line. Who works already
 // has a place, whatever the limit is.
 func (l *line) enter(key types.NamespacedName, works bool, now time.Time) bool {
 	if l.placed[key] {
@@ -78,7 +78,7 @@ func (l *line) place(key types.NamespacedName) {
 	l.held[key.Namespace]++
 }
 
-// leave gives up a place, or the wait for one, and tells whether there was any.
+// leave gives up a place, or the wait for one, and reports whether there was any.
 func (l *line) leave(key types.NamespacedName) bool {
 	if !l.placed[key] {
 		return l.waiting.Drop(key.Namespace, key)

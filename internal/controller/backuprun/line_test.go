@@ -170,7 +170,7 @@ func TestNobodyWaitsForLongerThanTheBound(t *testing.T) {
 	}
 }
 
-// waits tells whether a run of a namespace waits.
+// waits reports whether a run of a namespace waits.
 func waits(l *line, namespace string) bool {
 	for n := range 20 {
 		if l.waiting.Has(namespace, who(namespace, n)) {

@@ -206,7 +206,7 @@ func ownClaimOf(set *appsv1.StatefulSet, templates map[string]int, claim *metav1
 	return ownClaim{name: claim.Name, ordinal: ordinal, template: index}, true
 }
 
-// hasPod tells whether a StatefulSet is to have a pod of an ordinal.
+// hasPod reports whether a StatefulSet is to have a pod of an ordinal.
 func hasPod(set *appsv1.StatefulSet, ordinal int64) bool {
 	first, replicas := ordinals(set)
 	return ordinal >= first && ordinal < first+replicas
@@ -224,7 +224,7 @@ func ordinals(set *appsv1.StatefulSet) (first, replicas int64) {
 	return first, replicas
 }
 
-// isLabelled tells whether a claim has the labels that a StatefulSet gives to its claims: those that it selects its pods by.
+// isLabelled reports whether a claim has the labels that a StatefulSet gives to its claims: those that it selects its pods by.
 func isLabelled(set *appsv1.StatefulSet, claim *metav1.PartialObjectMetadata) bool {
 	if set.Spec.Selector == nil || len(set.Spec.Selector.MatchLabels) == 0 {
 		return false

@@ -65,10 +65,10 @@ func openVolume(volumes []slipwayv1alpha1.BackupVolume) int {
 	return len(volumes)
 }
 
-// absent tells that there is no such object, or that the cluster does not have its kind.
+// absent reports whether there is no such object, or that the cluster does not have its kind.
 func absent(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
 
-// inUse tells that a volume cannot be read because one pod alone may use it, and does. A snapshot of it can.
+// inUse reports whether a volume cannot be read because one pod alone may use it, and does. A snapshot of it can.
 func inUse(err error) bool {
 	worst := outcome.Worst(err)
 	return worst != nil && worst.Reason == slipwayv1alpha1.ReasonVolumeInUse
@@ -225,12 +225,12 @@ func earliest(a *metav1.Time, b metav1.Time) *metav1.Time {
 	return &b
 }
 
-// wasRead tells that the Job reads nothing any more.
+// wasRead reports whether the Job reads nothing any more.
 func wasRead(s *scope) bool {
 	return s.seen.Results[mover.StepSnapshot] != nil || s.seen.State == mover.Succeeded || s.seen.State == mover.Failed
 }
 
-// goesOn tells that the status will not name any more what the present attempt has made.
+// goesOn reports whether the status will not name any more what the present attempt has made.
 func (s *scope) goesOn() bool {
 	return s.next.Ended() || s.next.Attempt != s.attempt() || s.current != openVolume(s.run.Status.Volumes)
 }

@@ -141,7 +141,7 @@ func (r *Reconciler) running(ctx context.Context) ([]types.NamespacedName, error
 	return keys, nil
 }
 
-// works tells that a run has a pod, or holds something that nobody may be made to wait for: a workload, or a snapshot.
+// works reports whether a run has a pod, or holds something that nobody may be made to wait for: a workload, or a snapshot.
 func (s *scope) works() bool {
 	ofJob := func(job *batchv1.Job) bool { return job.UID != "" && !health.Job(job).Terminal }
 	return ofJob(s.job) || slices.ContainsFunc(s.jobs, func(job batchv1.Job) bool { return ofJob(&job) }) ||

@@ -158,7 +158,7 @@ func readinessProbe(in Pods) *corev1ac.ProbeApplyConfiguration {
 	return probe.WithPeriodSeconds(1).WithTimeoutSeconds(3).WithFailureThreshold(2)
 }
 
-// hasFirstProbe tells whether pods of the same image run with the probe of v0.1.0. They
+// hasFirstProbe reports whether pods of the same image run with the probe of v0.1.0. They
 // keep it until the image is another one: an upgrade of the operator replaces no pods.
 func hasFirstProbe(in Pods) bool {
 	container := current(in)

@@ -81,7 +81,7 @@ func goLimit(limit int64) string {
 	return fmt.Sprintf("%dKiB", memory.GoLimit(limit)/kib)
 }
 
-// hasNoLimit tells whether pods of the same image run with the resources of v0.2.0 and before, and these are what the
+// hasNoLimit reports whether pods of the same image run with the resources of v0.2.0 and before, and these are what the
 // spec asks for. They keep them until the image or the spec is another one: an upgrade of the operator replaces no pods.
 func hasNoLimit(in Pods) bool {
 	container := current(in)

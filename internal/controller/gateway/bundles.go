@@ -16,7 +16,6 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
-
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )

@@ -73,7 +73,7 @@ func (r *Reconciler) statedReplicas(ctx context.Context, s *scope) (*int32, erro
 	})
 }
 
-// anyValid tells that one of some listeners is to be served.
+// anyValid reports whether one of some listeners is to be served.
 func anyValid(listeners []*gatewayapi.Listener) bool {
 	return slices.ContainsFunc(listeners, func(l *gatewayapi.Listener) bool { return l.Valid })
 }

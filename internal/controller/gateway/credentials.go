@@ -15,7 +15,6 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
-
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
@@ -115,7 +114,7 @@ func judgeSecret(namespace string, auth *slipwayv1alpha1.Auth, of gatewayapi.Cre
 	return worth{version: secret.ResourceVersion, fault: made[gatewayapi.AuthID(namespace, auth)].Fault, size: len(content)}, nil
 }
 
-// has tells that what a stanza needs is copied.
+// has reports whether what a stanza needs is copied.
 func (l lent) has(of gatewayapi.Credentials) bool {
 	missing := func(key string) bool { return !slices.Contains(l.keys, key) }
 	return l.whole || len(of.Keys) > 0 && !slices.ContainsFunc(of.Keys, missing)

@@ -129,7 +129,7 @@ func policyGenerations(policies []slipwayv1alpha1.GatewayPolicy, namespace strin
 	return generations
 }
 
-// concerns tells that a policy has an entry of ours for a Gateway.
+// concerns reports whether a policy has an entry of ours for a Gateway.
 func concerns(policy *slipwayv1alpha1.GatewayPolicy, gateway types.NamespacedName) bool {
 	return slices.ContainsFunc(policy.Status.Ancestors, func(in slipwayv1alpha1.PolicyAncestorStatus) bool {
 		entry := ancestorOf(&in)

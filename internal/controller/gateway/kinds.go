@@ -63,7 +63,7 @@ func newClasses(mgr ctrl.Manager, options Options) (*optional.Kinds, error) {
 	})
 }
 
-// running tells that classes and Gateways can be read. Before that nobody knows what there is.
+// running reports whether classes and Gateways can be read. Before that nobody knows what there is.
 func (k *kinds) running() bool { return k.classes.Running() && k.objects.Running() }
 
 // start looks for them.
@@ -90,10 +90,10 @@ func (k *kinds) grants(ctx context.Context, from client.Reader, options ...clien
 	return pointers(newer.Items), err
 }
 
-// hasOlderGrants tells that the cluster has only the older version.
+// hasOlderGrants reports whether the cluster has only the older version.
 func (k *kinds) hasOlderGrants() bool { return k.objects.Has(&gatewayv1beta1.ReferenceGrant{}) }
 
-// hasGrants tells that the cluster has ReferenceGrants, in whichever version.
+// hasGrants reports whether the cluster has ReferenceGrants, in whichever version.
 func (k *kinds) hasGrants() bool {
 	return k.objects.Has(&gatewayv1.ReferenceGrant{}) || k.hasOlderGrants()
 }

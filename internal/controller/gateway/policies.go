@@ -69,7 +69,7 @@ func (s *scope) usable() map[types.NamespacedName]bool {
 	return named
 }
 
-// isAncestor tells whether an entry of a policy in a namespace is ours, and of a Gateway.
+// isAncestor reports whether an entry of a policy in a namespace is ours, and of a Gateway.
 func isAncestor(entry *gatewayv1.PolicyAncestorStatus, namespace string, gateway types.NamespacedName) bool {
 	name, is := gatewayapi.GatewayOf(entry.AncestorRef, namespace)
 	return entry.ControllerName == Controller && is && name == gateway

@@ -16,7 +16,6 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/gateway/desired"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
-
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
@@ -194,7 +193,7 @@ func (s *scope) borrowed() []types.NamespacedName {
 	return names
 }
 
-// showsItself tells that the Gateway names a Secret, not only a ListenerSet of it.
+// showsItself reports whether the Gateway names a Secret, not only a ListenerSet of it.
 func (s *scope) showsItself(name types.NamespacedName) bool {
 	if shown := s.graph.ClientCertificate; shown != nil && *shown == name {
 		return true

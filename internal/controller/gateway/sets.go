@@ -173,7 +173,7 @@ func (r *Reconciler) takeBack(ctx context.Context, set *gatewayv1.ListenerSet) (
 	return []func() error{func() error { return applyStatus(ctx, in, set.DeepCopy(), nil) }}, nil
 }
 
-// statedByUs tells that something in the status of a set is ours.
+// statedByUs reports whether something in the status of a set is ours.
 func statedByUs(set *gatewayv1.ListenerSet) bool {
 	return slices.ContainsFunc(set.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Manager == FieldManager && entry.Subresource == "status" && entry.Operation == metav1.ManagedFieldsOperationApply

@@ -63,7 +63,7 @@ type Options struct {
 	Clock clock.Clock
 }
 
-// limited tells that there are no rights outside of some namespaces, but for GatewayClasses.
+// limited reports whether there are no rights outside of some namespaces, but for GatewayClasses.
 func (o Options) limited() bool { return len(o.Namespaces) > 0 }
 
 // SetupClass registers the controller of GatewayClasses with the manager.

@@ -152,7 +152,7 @@ func (s *scope) addresses() []gatewayv1.GatewayStatusAddress {
 	return list
 }
 
-// unsettled tells that a pod is about to say something else of one of some listeners.
+// unsettled reports whether a pod is about to say something else of one of some listeners.
 func (s *scope) unsettled(listeners []*gatewayapi.Listener) bool {
 	for _, l := range listeners {
 		if !l.Valid {
@@ -202,7 +202,7 @@ func cleaned(is, next gatewayv1.GatewayStatus) (gatewayv1.GatewayStatus, bool) {
 	return clean, dirty
 }
 
-// sameStatus tells whether a status says all that we have to say, and nothing that is over.
+// sameStatus reports whether a status says all that we have to say, and nothing that is over.
 func sameStatus(is, next gatewayv1.GatewayStatus) bool {
 	if !sameCount(is.AttachedListenerSets, next.AttachedListenerSets) || len(is.Listeners) != len(next.Listeners) || !slices.EqualFunc(is.Addresses, next.Addresses, sameAddress) || !sameConditions(is.Conditions, next.Conditions) {
 		return false
@@ -222,7 +222,7 @@ func sameStatus(is, next gatewayv1.GatewayStatus) bool {
 	return !dirty
 }
 
-// sameCount tells whether a number is what is stated, if one is.
+// sameCount reports whether a number is what is stated, if one is.
 func sameCount(is, stated *int32) bool { return stated == nil || is != nil && *is == *stated }
 
 func sameAddress(a, b gatewayv1.GatewayStatusAddress) bool {
@@ -233,7 +233,7 @@ func sameKind(a, b gatewayv1.RouteGroupKind) bool {
 	return a.Kind == b.Kind && a.Group != nil && b.Group != nil && *a.Group == *b.Group
 }
 
-// sameConditions tells whether conditions hold the stated ones. Others are somebody else's.
+// sameConditions reports whether conditions hold the stated ones. Others are somebody else's.
 func sameConditions(are, stated []metav1.Condition) bool {
 	for _, want := range stated {
 		if !slices.ContainsFunc(are, func(c metav1.Condition) bool {

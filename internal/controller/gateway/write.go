@@ -75,7 +75,7 @@ func (r *Reconciler) writeGateway(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// due tells whether the status of a Gateway or a ListenerSet is to be written now: it differs, no pod is about to say something
+// due reports whether the status of a Gateway or a ListenerSet is to be written now: it differs, no pod is about to say something
 // else of its listeners, and numbers are not written too often.
 func (r *Reconciler) due(s *scope, uid types.UID, listeners []*gatewayapi.Listener, is, next gatewayv1.GatewayStatus) bool {
 	key := fmt.Sprintf("gateway/%s", uid)
@@ -116,7 +116,7 @@ func (r *Reconciler) cleanStatus(ctx context.Context, in client.Client, gateway 
 	return written(gateway, err)
 }
 
-// onlyCounts tells whether two statuses differ in nothing but numbers of routes and words.
+// onlyCounts reports whether two statuses differ in nothing but numbers of routes and words.
 func onlyCounts(is, next gatewayv1.GatewayStatus) bool {
 	next = *next.DeepCopy()
 	for i := range next.Listeners {

@@ -76,7 +76,7 @@ func (s *scope) childrenBesideDeployment() []apply.Child {
 	return append(children, apply.Wanted(autoscaler, s.autoscaler), apply.Wanted(desired.PodDisruptionBudget(s.app), s.budget))
 }
 
-// targetHasVolume tells that what is to run has a volume, which only one pod may write
+// targetHasVolume reports whether what is to run has a volume, which only one pod may write
 // to. The spec may have none any more, when an earlier revision goes on running.
 func (s *scope) targetHasVolume() bool { return s.target.Spec.Storage != nil }
 
@@ -88,7 +88,7 @@ func (s *scope) minReplicas() int32 {
 	return desired.MinReplicas(s.app)
 }
 
-// autoscaled tells that an autoscaler owns the number of pods.
+// autoscaled reports whether an autoscaler owns the number of pods.
 func (s *scope) autoscaled() bool { return s.app.Spec.Autoscaling != nil && !s.targetHasVolume() }
 
 func (r *Reconciler) applyDeployment(ctx context.Context, s *scope) error {

@@ -302,5 +302,5 @@ func recordedDigests(annotation string) map[string]digest {
 	return digests
 }
 
-// usesKeys tells that an id is of a use of certain keys, which may be missing.
+// usesKeys reports whether an id is of a use of certain keys, which may be missing.
 func usesKeys(id string) bool { return strings.Contains(id, "#") }

@@ -41,7 +41,7 @@ func contentOf(object client.Object, immutable *bool) *content {
 	return &content{version: object.GetResourceVersion(), immutable: immutable != nil && *immutable, created: object.GetCreationTimestamp()}
 }
 
-// contradicts tells that something else is recorded of content that was read. Hashes that
+// contradicts reports whether something else is recorded of content that was read. Hashes that
 // were made with another key say nothing.
 func (c *content) contradicts(recorded digest) bool {
 	switch {
@@ -56,7 +56,7 @@ func (c *content) contradicts(recorded digest) bool {
 	}
 }
 
-// absent tells that the object does not exist.
+// absent reports whether the object does not exist.
 func (u use) absent() bool { return u.recorded == nil && u.read == nil }
 
 // missing is why pods cannot start with it, or nil.

@@ -137,7 +137,7 @@ func ofConfig(password string) map[string]map[string]string {
 	return map[string]map[string]string{"Secret/db#PASSWORD": {"PASSWORD": password}, "ConfigMap/files": {"shop.conf": "a"}}
 }
 
-// stays waits until nothing happens any more and tells whether the Deployment is asked for
+// stays waits until nothing happens any more and reports whether the Deployment is asked for
 // the same pods.
 func (f *fixture) stays(before *appsv1.Deployment, when string) *appsv1.Deployment {
 	f.Helper()

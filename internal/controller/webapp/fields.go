@@ -124,7 +124,7 @@ func (s *scope) ourVariable(index int) string {
 	return fmt.Sprintf("spec.envFrom[%d] (variable %s)", at, name)
 }
 
-// gives tells that a source has a key that becomes a variable of that name.
+// gives reports whether a source has a key that becomes a variable of that name.
 func gives(source slipwayv1alpha1.EnvFromSource, name string) bool {
 	for _, key := range source.Keys {
 		if source.Prefix+key == name {

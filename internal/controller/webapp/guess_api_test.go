@@ -85,7 +85,7 @@ func (s *seen) look() {
 	}
 }
 
-// holds tells whether a candidate is in what was seen.
+// holds reports whether a candidate is in what was seen.
 func (s *seen) holds(candidate []byte) bool {
 	return s.windows[hex.EncodeToString(candidate)[:shown]] || s.windows[base64.StdEncoding.EncodeToString(candidate)[:shown]]
 }
@@ -139,7 +139,7 @@ func (s *seen) bearsOut(named *names, macs []hash.Hash, pin string) bool {
 	return s.holdsName(named, withoutKeyInAll(map[string]string{wholePIN: plain, onlyPIN: plain}))
 }
 
-// holdsName tells whether a hash of all uses, or what is called after it, was seen.
+// holdsName reports whether a hash of all uses, or what is called after it, was seen.
 func (s *seen) holdsName(named *names, all string) bool {
 	return s.windows[all[:shown]] || s.windows[named.of(named.template, all)] || s.windows[named.of(named.intent, all)]
 }

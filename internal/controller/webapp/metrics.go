@@ -125,7 +125,7 @@ func rolloutResult(before, after *slipwayv1alpha1.WebApp) string {
 	}
 }
 
-// held tells that a rollout has failed and stays as it is.
+// held reports whether a rollout has failed and stays as it is.
 func held(app *slipwayv1alpha1.WebApp) bool {
 	c := meta.FindStatusCondition(app.Status.Conditions, slipwayv1alpha1.ConditionStalled)
 	return c != nil && c.Reason == slipwayv1alpha1.ReasonRolloutFailed

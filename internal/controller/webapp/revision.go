@@ -47,11 +47,11 @@ func (s *scope) chooseRevision(names *names) error {
 	return s.chooseTemplate(names)
 }
 
-// undecided tells that this reconcile could not find out what the user asks for. What was
+// undecided reports whether this reconcile could not find out what the user asks for. What was
 // decided before stands.
 func (s *scope) undecided() bool { return s.specIntent == "" }
 
-// rolledBack tells that the rollout of what the user asks for failed and was undone.
+// rolledBack reports whether the rollout of what the user asks for failed and was undone.
 func (s *scope) rolledBack() bool {
 	rollback := s.app.Status.Rollback
 	switch {
@@ -64,7 +64,7 @@ func (s *scope) rolledBack() bool {
 	}
 }
 
-// isGood tells that a revision is the one that was last completely rolled out and has proven itself.
+// isGood reports whether a revision is the one that was last completely rolled out and has proven itself.
 func (s *scope) isGood(revision namedRevision) bool {
 	good := s.lastGood()
 	return good != nil && good.name == revision.name

@@ -147,7 +147,7 @@ func (s *scope) judgeRollout(now time.Time) *health.Trouble {
 	return w.Stuck(s.rollout.Verdict, workload.Judging{Current: pods, Explain: s.withVolume}, "spec.rollout.progressDeadlineSeconds")
 }
 
-// toldFailed tells that status calls the rollout of the wanted revision failed for this
+// toldFailed reports whether status calls the rollout of the wanted revision failed for this
 // very trouble. A failure that is held stays one while its trouble lasts, though the
 // kubelet tries again from time to time and then calls it by its milder name.
 func (s *scope) toldFailed(reason string) bool {
@@ -159,13 +159,13 @@ func (s *scope) toldFailed(reason string) bool {
 		degraded != nil && degraded.Reason == reason
 }
 
-// isLate tells that the rollout of the wanted revision has made no progress for too long, as
+// isLate reports whether the rollout of the wanted revision has made no progress for too long, as
 // the operator or the Deployment's controller counts. The latter is mostly the first to say so.
 func (s *scope) isLate(now time.Time) bool {
 	return s.timeLeft(now) <= 0 || s.workload().Template() != "" && s.deadlineExceeded(now)
 }
 
-// deadlineExceeded tells that the Deployment's controller has given this rollout up. It
+// deadlineExceeded reports whether the Deployment's controller has given this rollout up. It
 // goes on saying so of the rollout before until it has looked at the new one.
 func (s *scope) deadlineExceeded(now time.Time) bool {
 	started := s.startTime(now)

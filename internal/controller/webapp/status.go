@@ -135,12 +135,12 @@ func (s *scope) ready() metav1.Condition {
 	}
 }
 
-// servesAsAsked tells that what the spec asks for runs, as a revision that has been rolled out.
+// servesAsAsked reports whether what the spec asks for runs, as a revision that has been rolled out.
 func (s *scope) servesAsAsked() bool {
 	return s.target.name != "" && s.target.name == s.wanted.name && (s.rollout.complete || s.isGood(s.wanted)) && s.workload().Serves()
 }
 
-// rolling tells that a revision is on its way that has not been rolled out, or that pods come
+// rolling reports whether a revision is on its way that has not been rolled out, or that pods come
 // and go.
 func (s *scope) rolling() bool {
 	w := s.workload()
@@ -176,19 +176,19 @@ func (s *scope) progressing() metav1.Condition {
 	}
 }
 
-// expectedAfterRollback tells that what is wrong is the failed revision, which the
+// expectedAfterRollback reports whether what is wrong is the failed revision, which the
 // rollback has already been decided for.
 func (s *scope) expectedAfterRollback() bool {
 	return s.rollout.rollback != nil && outcome.Worst(s.err) == nil && s.config.missing == nil &&
 		(!s.applied || !s.isGood(s.target) || !s.rollout.IsCurrent)
 }
 
-// restored tells that a rollback has been carried out, as opposed to decided.
+// restored reports whether a rollback has been carried out, as opposed to decided.
 func (s *scope) restored() bool {
 	return s.rollout.complete && s.isGood(s.target)
 }
 
-// rollbackStands tells that another revision runs than the one asked for, because that one
+// rollbackStands reports whether another revision runs than the one asked for, because that one
 // failed. While a pause keeps the operator from acting nothing is undone.
 func (s *scope) rollbackStands() bool {
 	return s.rollout.rollback != nil && (!s.app.Spec.Paused || !s.drifted)

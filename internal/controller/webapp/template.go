@@ -43,7 +43,7 @@ func (s *scope) findWanted(names *names, name string) (namedRevision, error) {
 	return wanted, err
 }
 
-// runsFirst tells that v0.1.0 has applied a template that it did not get to store, because
+// runsFirst reports whether v0.1.0 has applied a template that it did not get to store, because
 // it was not completely rolled out, or scaled to zero. Either status says so or, where
 // v0.1.0 ended before it wrote that, the Deployment.
 func (s *scope) runsFirst(template *desired.PodTemplate, name string) bool {
@@ -76,7 +76,7 @@ func generic(object any) (any, error) {
 	return read, err
 }
 
-// holds tells that an object has all that was stated about it. The API server leaves an
+// holds reports whether an object has all that was stated about it. The API server leaves an
 // empty text out, and adds fields, and others add to the ends of lists.
 func holds(live, stated any) bool {
 	switch stated := stated.(type) {

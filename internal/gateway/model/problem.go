@@ -1,8 +1,6 @@
 package model
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // These are the reasons of problems. They are those of the API.
 const (

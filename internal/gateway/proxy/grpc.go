@@ -44,7 +44,7 @@ func grpcStatus(status int, failure string) int {
 
 const mediaGRPC = "application/grpc"
 
-// speaksGRPC tells whether the client reads a status of gRPC: a POST over HTTP/2 with the content type of gRPC, and with "TE: trailers",
+// speaksGRPC reports whether the client reads a status of gRPC: a POST over HTTP/2 with the content type of gRPC, and with "TE: trailers",
 // which each client of gRPC sends. Any client can claim that, but what asks the gateway on behalf of others, such as a check of whether a
 // request is let in, forwards neither HTTP/2 nor this field. So it never takes the 200 of a refusal for consent. gRPC-Web is answered as
 // HTTP is: its clients read the status of HTTP.
@@ -82,7 +82,7 @@ var grpcUnits = map[byte]time.Duration{
 // maxGRPCTimeout is how long the field grpc-timeout may be: eight digits and a unit.
 const maxGRPCTimeout = 9
 
-// pastTimeout tells whether the time that the client gives the call is over.
+// pastTimeout reports whether the time that the client gives the call is over.
 func (e *exchange) pastTimeout() bool {
 	field := e.r.Header.Get("Grpc-Timeout")
 	if len(field) < 2 || len(field) > maxGRPCTimeout {

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"github.com/slipway-dev/slipway/internal/gateway/model"
-
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 

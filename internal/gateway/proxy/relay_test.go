@@ -24,7 +24,7 @@ import (
 // logLines collects an access log.
 type logLines struct{ lockedbuffer.Buffer }
 
-// has tells whether a line has all of these parts.
+// has reports whether a line has all of these parts.
 func (l *logLines) has(parts ...string) bool {
 	return slices.ContainsFunc(l.Lines(), func(line string) bool {
 		return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) })

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// CanAnswer tells whether a pod has an address of its own and its containers run. Before that nobody can answer, and asking
+// CanAnswer reports whether a pod has an address of its own and its containers run. Before that nobody can answer, and asking
 // would use up the time after which a pod counts as silent. Gateway pods do not use the address of their node, where others
 // listen.
 func CanAnswer(pod *corev1.Pod) bool {
@@ -15,7 +15,7 @@ func CanAnswer(pod *corev1.Pod) bool {
 		!slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.State.Running == nil })
 }
 
-// IsReady tells whether a pod gets traffic.
+// IsReady reports whether a pod gets traffic.
 func IsReady(pod *corev1.Pod) bool {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady {
@@ -25,5 +25,5 @@ func IsReady(pod *corev1.Pod) bool {
 	return false
 }
 
-// IsStale tells whether a pod says that it does not hear the API server.
+// IsStale reports whether a pod says that it does not hear the API server.
 func IsStale(answer Answer) bool { return answer.State == Answering && answer.Document.Stale() }

@@ -74,7 +74,7 @@ func (s *share) read(ctx context.Context) (done func()) {
 	return func() { <-s.reading }
 }
 
-// hold tells whether an answer may be held back. If so, letGo is called after it.
+// hold reports whether an answer may be held back. If so, letGo is called after it.
 func (s *share) hold() bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -91,7 +91,7 @@ func (s *share) letGo() {
 	s.held--
 }
 
-// keep tells whether there is memory for a document in the place of another one. Then it is taken.
+// keep reports whether there is memory for a document in the place of another one. Then it is taken.
 func (s *share) keep(before, after int) bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

@@ -1,8 +1,6 @@
 package table
 
-import (
-	"github.com/slipway-dev/slipway/internal/gateway/model"
-)
+import "github.com/slipway-dev/slipway/internal/gateway/model"
 
 // replace puts the settings in the place of what holds for all rules. Protocol and TLS stay: they belong to the Service.
 func replace(own *model.BackendSettings, in model.Settings, transport model.Transport) model.Settings {

@@ -1,8 +1,6 @@
 package table
 
-import (
-	"github.com/slipway-dev/slipway/internal/gateway/model"
-)
+import "github.com/slipway-dev/slipway/internal/gateway/model"
 
 // Checker checks rules one by one, before they are compiled.
 type Checker struct{ compiler compiler }

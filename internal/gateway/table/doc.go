@@ -38,7 +38,7 @@
 //	compile_match.go     compiling what a rule matches
 //	compile_action.go    compiling what a rule does: its settings, edits, redirect, answer, mirrors
 //	compile_backend.go   compiling the Services that a rule names, and that it asks about requests
-//	compile_limits.go    compiling timeouts and retries
+//	compile_retries.go   compiling timeouts and retries
 //	check.go             checking rules one by one, before they are compiled
 //	listener.go          listeners by port and host name
 //	route.go             Route: a compiled rule, and choosing a backend by weight

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/internal/gateway/feature/list"
-
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 

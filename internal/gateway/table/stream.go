@@ -1,10 +1,10 @@
 package table
 
 import (
+	"strings"
+
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
-
-import "strings"
 
 // Streams reports whether a port has listeners that are not for HTTP. secure means a port on which clients speak TLS.
 func (t *Table) Streams(number int32, secure bool) bool {

@@ -1,8 +1,6 @@
 package table
 
-import (
-	"github.com/slipway-dev/slipway/internal/gateway/model"
-)
+import "github.com/slipway-dev/slipway/internal/gateway/model"
 
 // Table is a compiled set of rules. It is immutable: all requests share everything in it,
 // and nothing in it is written again.

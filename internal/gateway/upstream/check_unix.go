@@ -39,7 +39,7 @@ func newLiveness(raw net.Conn) liveness {
 	return liveness{secure: secure, control: control, check: check, quiet: quiet}
 }
 
-// unchanged reports that nothing arrived on the connection: neither its end nor bytes,
+// unchanged reports whether nothing arrived on the connection: neither its end nor bytes,
 // which would be read as the next response.
 func (l *liveness) unchanged() bool {
 	if l.secure != nil && !quiet(l.secure) {

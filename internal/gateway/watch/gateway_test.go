@@ -18,9 +18,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
-	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
-
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
+	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 )
 
 // gatewayFixture is a GatewaySource whose stores a test fills.

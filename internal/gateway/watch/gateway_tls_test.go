@@ -10,11 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
-
-	"github.com/slipway-dev/slipway/internal/testing/authority"
-
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
+	"github.com/slipway-dev/slipway/internal/testing/authority"
 )
 
 // copies puts the Secret with the copies into its store: these bundles, by namespace/name.

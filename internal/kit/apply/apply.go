@@ -116,7 +116,7 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, child Child) (
 	return Updated, a.altered(child, desired)
 }
 
-// Create creates a child that the cache does not have, and tells whether there was none.
+// Create creates a child that the cache does not have, and reports whether there was none.
 // One that exists after all is read into child.Current, and left as it is.
 func (a *Applier) Create(ctx context.Context, owner client.Object, child Child) (created bool, err error) {
 	desired, err := encode(child.Desired)
@@ -149,7 +149,7 @@ func (a *Applier) createOrGet(ctx context.Context, owner client.Object, child Ch
 	return false, exists, err
 }
 
-// mayBeHidden tells that a child may exist although the cache does not show it. Such a child is
+// mayBeHidden reports whether a child may exist although the cache does not show it. Such a child is
 // looked for before it is created: a look is a read, and an attempt to create is a write. There
 // are two cases. The API server has shown it before. Or an earlier leader has written a status
 // of this generation: it has created all children, except those whose name was taken.
@@ -179,7 +179,7 @@ func (a *Applier) recreate(ctx context.Context, owner client.Object, child Child
 	}
 }
 
-// lost tells that a child was there and has gone, or that nobody controls it any more.
+// lost reports whether a child was there and has gone, or that nobody controls it any more.
 // That is what the garbage collector does when an owner is deleted. Each kind has a watch
 // of its own, so it may be seen before the end of the owner. What is created for an owner
 // that has gone is deleted again at best. At worst the collector takes it for the child
@@ -195,7 +195,7 @@ func (a *Applier) lost(child Child) bool {
 
 func uncontrolled(object client.Object) bool { return metav1.GetControllerOfNoCopy(object) == nil }
 
-// create creates an object that the cache does not have, and tells whether there was
+// create creates an object that the cache does not have, and reports whether there was
 // none. The cache shows only objects with our label, and an apply would silently merge
 // into any other one, so the API server is asked to refuse when there is one.
 func (a *Applier) create(ctx context.Context, owner client.Object, child Child, desired []byte) (created bool, err error) {
@@ -334,7 +334,7 @@ func (a *Applier) Delete(ctx context.Context, owner, current client.Object) erro
 	return nil
 }
 
-// Ours tells whether an existing object belongs to the owner: it controls the object,
+// Ours reports whether an existing object belongs to the owner: it controls the object,
 // or nobody does and this field manager has applied fields of it. The latter are objects
 // whose owner reference somebody removed, and volumes that were to be retained.
 func (a *Applier) Ours(owner, existing client.Object) bool {

@@ -42,7 +42,7 @@ func (a *Applier) update(ctx context.Context, owner client.Object, child Child, 
 
 // claimNamesakes makes this field manager the owner, and the only one, of the items that
 // have the name of a desired item and another key. It changes nothing else: the next apply
-// leaves them out, and so removes them. It tells whether there were any.
+// leaves them out, and so removes them. It reports whether there were any.
 func (a *Applier) claimNamesakes(ctx context.Context, owner client.Object, child Child) (bool, error) {
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(kindOf(child.Desired))
@@ -167,7 +167,7 @@ func (c comparison) namesakes(found *fieldpath.Set, path fieldpath.Path, owned *
 	})
 }
 
-// hasNamesake tells that an item of the list has the name of this one.
+// hasNamesake reports whether an item of the list has the name of this one.
 func (c comparison) hasNamesake(list value.List, item value.Value) bool {
 	name, ok := item.AsMap().Get("name")
 	if !ok {

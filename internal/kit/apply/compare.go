@@ -24,7 +24,7 @@ var identity = fieldpath.NewSet(
 	fieldpath.MakePathOrDie("metadata", "namespace"),
 )
 
-// same tells whether the desired fields are exactly the owned ones and have the values
+// same reports whether the desired fields are exactly the owned ones and have the values
 // that are there. ignored are desired fields that nobody owns.
 func (c comparison) same(owned, ignored *fieldpath.Set, desired, live value.Value) bool {
 	switch {
@@ -144,7 +144,7 @@ func isEmptyString(desired value.Value) bool {
 }
 
 // ownedElements calls do with every element that is owned, whole or in part, until it
-// returns false, and tells whether it never did.
+// returns false, and reports whether it never did.
 func ownedElements(owned *fieldpath.Set, do func(fieldpath.PathElement) bool) bool {
 	ok := true
 	owned.Children.Iterate(func(element fieldpath.PathElement) {

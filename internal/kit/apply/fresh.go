@@ -76,7 +76,7 @@ func (f *Freshness) Saw(object client.Object) {
 	}
 }
 
-// isNew tells that the cache shows an object as nobody from before has seen it.
+// isNew reports whether the cache shows an object as nobody from before has seen it.
 func (f *Freshness) isNew(object client.Object) bool {
 	kind, version, ok := f.versionOf(object)
 	f.mu.RLock()

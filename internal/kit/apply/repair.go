@@ -107,7 +107,7 @@ func setOf(entry *metav1.ManagedFieldsEntry) *fieldpath.Set {
 	return set
 }
 
-// isBelow tells that a field is part of another one of the set.
+// isBelow reports whether a field is part of another one of the set.
 func isBelow(set *fieldpath.Set, path fieldpath.Path) bool {
 	for i := 1; i < len(path); i++ {
 		if set.Has(path[:i]) {

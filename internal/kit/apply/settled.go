@@ -50,7 +50,7 @@ func (s *settled) sumsOf(object client.Object, desired []byte) sums {
 	return sum
 }
 
-// has tells whether the object is as desired.
+// has reports whether the object is as desired.
 func (s *settled) has(child Child, desired []byte) bool {
 	known, ok := s.load().children.Get(keyOf(child.Desired))
 	return ok && known.(sums).version == s.sumsOf(child.Current, desired).version
@@ -83,13 +83,13 @@ func (s *settled) see(child Child) {
 	}
 }
 
-// knows tells whether the child was there once.
+// knows reports whether the child was there once.
 func (s *settled) knows(child Child) bool {
 	_, ok := s.load().children.Get(keyOf(child.Desired))
 	return ok
 }
 
-// isHidden tells whether the child was there when the cache did not show it.
+// isHidden reports whether the child was there when the cache did not show it.
 func (s *settled) isHidden(child Child) bool {
 	_, ok := s.load().hidden.Get(keyOf(child.Desired))
 	return ok

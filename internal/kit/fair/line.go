@@ -14,7 +14,7 @@ type Line[T comparable] struct {
 // Len is how many wait.
 func (l *Line[T]) Len() int { return l.count }
 
-// Has tells whether one waits.
+// Has reports whether one waits.
 func (l *Line[T]) Has(namespace string, item T) bool {
 	return slices.Contains(l.waiting[namespace], item)
 }
@@ -61,7 +61,7 @@ func (l *Line[T]) Take(namespace string) T {
 	return first
 }
 
-// Drop takes one out that does not wait any more, and tells whether it did.
+// Drop takes one out that does not wait any more, and reports whether it did.
 func (l *Line[T]) Drop(namespace string, item T) bool {
 	i := slices.Index(l.waiting[namespace], item)
 	if i >= 0 {
@@ -86,7 +86,7 @@ func (l *Line[T]) removeAt(namespace string, i int) {
 	}
 }
 
-// Share tells whether a namespace that holds so many places may have another one of those that are free: it must leave more free
+// Share reports whether a namespace that holds so many places may have another one of those that are free: it must leave more free
 // than it holds. So one namespace never holds more than half of all places, rounded up, and whatever one does, the
 // next one finds a place.
 func Share(held, free int) bool { return held < free }

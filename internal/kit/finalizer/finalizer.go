@@ -30,7 +30,7 @@ type Finalizer struct {
 	Limit time.Duration
 }
 
-// Has tells whether an object is held.
+// Has reports whether an object is held.
 func (f Finalizer) Has(object client.Object) bool {
 	return slices.Contains(object.GetFinalizers(), f.Name)
 }
@@ -77,7 +77,7 @@ const (
 
 // Finish undoes what an object that is being deleted has left, and lets the object go when that is done, when a user says so,
 // or when the time is up. What undo is not able to do by then is left behind: Why tells, so that an event can say so. undo
-// must be idempotent, and not block: it tells whether it has finished, and is called again.
+// must be idempotent, and not block: it reports whether it has finished, and is called again.
 //
 // While the object is held recheck asks for another look at the end of the time. An error of undo is returned as long as
 // the object is held. An object that is not held goes by itself.

@@ -31,7 +31,7 @@ type Budget struct {
 	ByObject map[client.Object]cache.ByObject
 }
 
-// Watches tells whether objects of a namespace can be read.
+// Watches reports whether objects of a namespace can be read.
 func (b Budget) Watches(namespace string) bool {
 	_, named := b.Namespaces[namespace]
 	return named || len(b.Namespaces) == 0
@@ -140,7 +140,7 @@ func New(mgr ctrl.Manager, options Options) (*Kinds, error) {
 	return k, nil
 }
 
-// isOlder tells that a kind is an earlier version of another one.
+// isOlder reports whether a kind is an earlier version of another one.
 func (k *Kinds) isOlder(of schema.GroupVersionKind) bool {
 	for _, older := range k.older {
 		if older == of {
@@ -232,7 +232,7 @@ func (k *Kinds) Start(ctx context.Context) error {
 // NeedLeaderElection is false: the standby has the kinds when it takes over.
 func (k *Kinds) NeedLeaderElection() bool { return false }
 
-// complete tells that every kind was found, in its newest version.
+// complete reports whether every kind was found, in its newest version.
 func (k *Kinds) complete() bool {
 	running := k.running.Load()
 	if running == nil {

@@ -11,10 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Running tells that every required kind can be read. Before that nobody knows what there is.
+// Running reports whether every required kind can be read. Before that nobody knows what there is.
 func (k *Kinds) Running() bool { return k.running.Load() != nil }
 
-// Has tells that the cluster has a kind, as far as it was looked for.
+// Has reports whether the cluster has a kind, as far as it was looked for.
 func (k *Kinds) Has(object client.Object) bool {
 	of, err := k.kindOf(object)
 	return err == nil && k.clientOf(of) != nil
@@ -29,7 +29,7 @@ func (k *Kinds) Objects() []client.Object {
 	return list
 }
 
-// Watches tells whether objects of a namespace can be read.
+// Watches reports whether objects of a namespace can be read.
 func (k *Kinds) Watches(namespace string) bool { return k.options.Budget.Watches(namespace) }
 
 // Client returns what reads a kind from its cache and sees its own writes. It is an error if the cluster does not have it.

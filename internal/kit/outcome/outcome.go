@@ -77,7 +77,7 @@ func (e *Error) Trouble() *health.Trouble {
 	return &health.Trouble{Reason: e.Reason, Message: e.Message}
 }
 
-// Stalls tells that nothing gets better until a user acts, so that status says Stalled. Nil
+// Stalls reports whether nothing gets better until a user acts, so that status says Stalled. Nil
 // stalls nothing.
 func (e *Error) Stalls() bool { return e != nil && e.Kind >= Blocked }
 
@@ -159,7 +159,7 @@ func Worst(err error) *Error {
 	return worst
 }
 
-// Only tells that there is an error, and that each has this reason.
+// Only reports whether there is an error, and that each has this reason.
 func Only(err error, reason string) bool {
 	all := flatten(err)
 	return len(all) > 0 && !slices.ContainsFunc(all, func(e *Error) bool { return e.Reason != reason })
@@ -220,7 +220,7 @@ func (p *ConflictBackoff) Result(object types.NamespacedName, err error, recheck
 	return result(err, recheck, p.races.When(object))
 }
 
-// lostRace tells that there is nothing to say, and no better time to look again than soon.
+// lostRace reports whether there is nothing to say, and no better time to look again than soon.
 func lostRace(e *Error) bool { return e.Kind == Quiet && e.After == 0 }
 
 // result is Result with the pause after a conflict.
@@ -302,7 +302,7 @@ func namespaceIsGoing(err error) bool {
 	return details != nil && details.Kind == "namespaces"
 }
 
-// isReplaced tells that a request named the UID of an object, and another one has its name
+// isReplaced reports whether a request named the UID of an object, and another one has its name
 // by now. Where there is none, the API server answers with a conflict.
 func isReplaced(err error) bool {
 	return slices.ContainsFunc(causes(err), func(cause metav1.StatusCause) bool { return cause.Field == "metadata.uid" })

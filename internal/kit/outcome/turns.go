@@ -58,7 +58,7 @@ func (t *turns) want(request reconcile.Request, priority int, later bool) {
 	}
 }
 
-// due tells whether a request that was added for later is still wanted. It is not when it has been handed out since.
+// due reports whether a request that was added for later is still wanted. It is not when it has been handed out since.
 func (t *turns) due(request reconcile.Request) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

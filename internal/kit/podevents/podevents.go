@@ -161,7 +161,7 @@ func begin(since time.Time, served bool) heard {
 	return heard{since: since, next: since.Add(startTime)}
 }
 
-// due tells that it is time to read.
+// due reports whether it is time to read.
 func (h heard) due(now time.Time) bool { return !h.next.IsZero() && !now.Before(h.next) }
 
 // after is what is known after a read: the older the trouble, the longer until the next.

@@ -105,7 +105,7 @@ func (r *Reader) level(ctx context.Context, name string) (f found, err error) {
 	return f, f.add(string(health.CauseNamespace), namespace, labels)
 }
 
-// get reads an object, and tells whether it is not there.
+// get reads an object, and reports whether it is not there.
 func (r *Reader) get(ctx context.Context, object client.Object) (gone bool, err error) {
 	err = r.live.Get(ctx, client.ObjectKeyFromObject(object), object)
 	if apierrors.IsNotFound(err) {

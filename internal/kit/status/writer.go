@@ -71,7 +71,7 @@ func Update[T Object, S any](ctx context.Context, w *Writer, object T, at *S, ne
 }
 
 // Write writes the status of after, an object that differs from before in nothing else,
-// and tells whether it did. Where onlyDetails differ it may be too soon for another write:
+// and reports whether it did. Where onlyDetails differ it may be too soon for another write:
 // then it returns how long to wait. children are what the status speaks of, as the cache
 // shows them; a status of a stale cache is not written.
 //

@@ -74,7 +74,7 @@ func (t *trust) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Resu
 	return outcome.Result(nil, again)
 }
 
-// trustedByAll tells whether every webhook trusts a certificate.
+// trustedByAll reports whether every webhook trusts a certificate.
 func trustedByAll(configuration *admissionregistrationv1.ValidatingWebhookConfiguration, pem []byte) bool {
 	for i := range configuration.Webhooks {
 		if !bytes.Contains(configuration.Webhooks[i].ClientConfig.CABundle, pem) {

@@ -129,7 +129,7 @@ func (w *eventWriter) isOfFormer(ctx context.Context, o *notify.DataObject) (boo
 	return !tenure.Has(change.Origin{Created: o.Created, Versions: []string{o.ResourceVersion}}), nil
 }
 
-// isHopeless tells that an Event will never be made: its namespace is gone, or going, or it is refused.
+// isHopeless reports whether an Event will never be made: its namespace is gone, or going, or it is refused.
 func isHopeless(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }

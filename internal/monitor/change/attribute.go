@@ -129,7 +129,7 @@ func (o *owner) compare(old []owner) {
 	o.wrote = true
 }
 
-// hasMore tells whether a set of fields has one that another has not.
+// hasMore reports whether a set of fields has one that another has not.
 func hasMore(fields, than *node) bool {
 	for i := range fields.nodes {
 		other := than.member(fields.nodes[i].key)
@@ -180,7 +180,7 @@ func owns(fields *node, steps []step) int {
 	return depth
 }
 
-// isLeaf tells that a value is owned as a whole: nothing is said about what is below.
+// isLeaf reports whether a value is owned as a whole: nothing is said about what is below.
 func isLeaf(fields *node) bool { return len(fields.nodes) == 0 }
 
 func ownedBy(fields *node, s step) *node {

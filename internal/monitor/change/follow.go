@@ -150,7 +150,7 @@ func (r *Record) compare(before, after *State, s *Schema) {
 	}
 }
 
-// isRedaction tells that a field differs because a secret is hidden, or hidden with another key.
+// isRedaction reports whether a field differs because a secret is hidden, or hidden with another key.
 func isRedaction(f Field) bool {
 	return isMarker(f.Old) || isMarker(f.New)
 }

@@ -60,7 +60,7 @@ func shuffle(value any, random *rand.Rand) {
 	}
 }
 
-// hasTwins tells that two items of a list may be the same, or do not have the key. The order then counts.
+// hasTwins reports whether two items of a list may be the same, or do not have the key. The order then counts.
 func hasTwins(list []any, key string) bool {
 	seen := map[any]bool{}
 	for _, item := range list {

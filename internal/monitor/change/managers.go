@@ -64,7 +64,7 @@ func (w *walk) fieldSet(n *node, at place) {
 	}
 }
 
-// hasSecretFlag tells that the items of a set are a command line with a secret in it.
+// hasSecretFlag reports whether the items of a set are a command line with a secret in it.
 func (w *walk) hasSecretFlag(n *node) bool {
 	for i := range n.nodes {
 		text, found := strings.CutPrefix(n.nodes[i].key, "v:")

@@ -24,7 +24,7 @@ var noisyKeys = map[string]bool{
 // bookkeeping are members of an object's metadata that change with every write.
 var bookkeeping = map[string]bool{"resourceVersion": true, "managedFields": true, "generation": true, "selfLink": true}
 
-// isCondition tells that an object is one by what it has.
+// isCondition reports whether an object is one by what it has.
 func isCondition(n *node) bool {
 	_, hasType := n.member("type").str()
 	_, hasStatus := n.member("status").str()

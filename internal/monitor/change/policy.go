@@ -104,7 +104,7 @@ func (m marker) sum(text string) []byte {
 	return m.mac.Sum(nil)
 }
 
-// IsRedacted tells whether a text stands in place of a secret.
+// IsRedacted reports whether a text stands in place of a secret.
 func IsRedacted(text string) bool {
 	digits, found := strings.CutPrefix(text, Redacted)
 	if !found || len(digits) != redactedDigits {

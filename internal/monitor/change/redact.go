@@ -38,17 +38,17 @@ type traits struct {
 	item bool
 }
 
-// isCount tells that a text is a number of a few digits.
+// isCount reports whether a text is a number of a few digits.
 func isCount(text string) bool {
 	return len(text) <= 4 && strings.Trim(text, "0123456789") == ""
 }
 
-// isSwitch tells that a value turns something on or off.
+// isSwitch reports whether a value turns something on or off.
 func isSwitch(n *node) bool {
 	return n.text == "0" || n.text == "1" || n.text == "true" || n.text == "false"
 }
 
-// isPointer tells whether a member called key says which, because of what is beside it or what the object is called.
+// isPointer reports whether a member called key says which, because of what is beside it or what the object is called.
 func isPointer(n *node, at place) bool {
 	return redact.PointsBelow(at.name) || slices.ContainsFunc(n.nodes, func(member node) bool { return redact.PointsBeside(member.key) })
 }
@@ -99,7 +99,7 @@ func (w *walk) text(n *node, at place, meaning redact.Meaning) {
 	}
 }
 
-// hasSecret tells whether a text has a secret in it, also within JSON.
+// hasSecret reports whether a text has a secret in it, also within JSON.
 func (w *walk) hasSecret(text string) bool {
 	if IsRedacted(text) {
 		return false
@@ -223,7 +223,7 @@ func (w *walk) member(member *node, at place, traits traits, inherited redact.Me
 	w.value(member, at, meaning)
 }
 
-// drops tells that a member is left out, and notes it if it is noise.
+// drops reports whether a member is left out, and notes it if it is noise.
 func (w *walk) drops(member *node, at, next place, traits traits) bool {
 	switch {
 	case member.key == lastApplied:
@@ -289,7 +289,7 @@ func (w *walk) onCommandLine(n *node) []bool {
 	return secret
 }
 
-// isSecretFlag tells that an item of a command line is a flag of which the next item is a secret.
+// isSecretFlag reports whether an item of a command line is a flag of which the next item is a secret.
 func (w *walk) isSecretFlag(n *node) bool {
 	return n.typ == stringNode && strings.HasPrefix(n.text, "-") && len(n.text) < 128 && !strings.ContainsAny(n.text, "= \t\n") &&
 		w.policy.names.Meaning(n.text).HidesText()

@@ -180,5 +180,5 @@ func (s *Schema) item() *Schema {
 	return s.items
 }
 
-// declares tells that a name is one of the fields that a schema lists, and not one that somebody chose.
+// declares reports whether a name is one of the fields that a schema lists, and not one that somebody chose.
 func (s *Schema) declares(name string) bool { return s != nil && s.declared && s.fields[name] != nil }

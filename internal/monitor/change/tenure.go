@@ -25,7 +25,7 @@ type Origin struct {
 	Versions []string
 }
 
-// Has tells whether an object that is or was in a namespace of the name belongs to this one. The API server sets the times of both, and
+// Has reports whether an object that is or was in a namespace of the name belongs to this one. The API server sets the times of both, and
 // takes nothing new into a namespace that is being deleted, so what is older than the namespace is from the one before. In the second
 // in which the namespace was made only the order of the resource versions tells. What is not known does not belong to it.
 func (t *Tenure) Has(o Origin) bool {

@@ -83,7 +83,7 @@ type Listen struct {
 	API string `json:"api,omitempty"`
 }
 
-// Authenticates tells whether the API server is asked who reads metrics.
+// Authenticates reports whether the API server is asked who reads metrics.
 func (l *Listen) Authenticates() bool {
 	return l.MetricsAuthentication == nil || *l.MetricsAuthentication
 }
@@ -233,7 +233,7 @@ func (c *Config) check() error {
 	return nil
 }
 
-// isIPv6 tells that a host is an address with colons, as a Host header has it between brackets.
+// isIPv6 reports whether a host is an address with colons, as a Host header has it between brackets.
 func isIPv6(host string) bool {
 	address, err := netip.ParseAddr(host)
 	return err == nil && address.Is6() && address.String() == host

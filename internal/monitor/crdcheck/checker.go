@@ -102,7 +102,7 @@ func (c *Checker) compile(schema *apiextensionsv1.JSONSchemaProps, subresources 
 	return nil
 }
 
-// hasOptional tells that a schema has a rule with optionalOldSelf.
+// hasOptional reports whether a schema has a rule with optionalOldSelf.
 func hasOptional(s *apiextensionsv1.JSONSchemaProps) bool {
 	found := slices.ContainsFunc(s.XValidations, func(rule apiextensionsv1.ValidationRule) bool {
 		return rule.OptionalOldSelf != nil && *rule.OptionalOldSelf

@@ -48,7 +48,7 @@ func (w *walk) compareTypes(at *path, was, is *apiextensionsv1.JSONSchemaProps) 
 	return before == after || widens(before, after) || widens(after, before)
 }
 
-// widens tells that every value of one type is one of the other, too.
+// widens reports whether every value of one type is one of the other, too.
 func widens(before, after string) bool {
 	switch after {
 	case typeAny:
@@ -233,7 +233,7 @@ func (w *walk) compareBound(at *path, name string, least bool, was, is limit) {
 	}
 }
 
-// tighter tells that a bound refuses something that it did not refuse.
+// tighter reports whether a bound refuses something that it did not refuse.
 func tighter(was, is limit, least bool) bool {
 	switch {
 	case !is.set:

@@ -502,7 +502,7 @@ func (p *played) verdictTold(read *unstructured.Unstructured, decoded map[string
 	return nil
 }
 
-// isKey tells that a field is a key of an item. With another key the item is another one, so all in it counts as changed.
+// isKey reports whether a field is a key of an item. With another key the item is another one, so all in it counts as changed.
 func (p *played) isKey(at *path) bool {
 	if at == nil || at.parent == nil || at.parent.step != stepIndex {
 		return false
@@ -548,7 +548,7 @@ func (s *session) wrong(object, old map[string]any) []string {
 	return slices.Compact(keys)
 }
 
-// within tells that a field is the other one, or in it.
+// within reports whether a field is the other one, or in it.
 func within(at *path, other string) bool {
 	for ; at != nil; at = at.parent {
 		if at.String() == other {

@@ -102,7 +102,7 @@ func (w *walk) added(at *path, is *apiextensionsv1.JSONSchemaProps, kept bool) {
 	w.add(Info, at.String(), FieldAdded, "the field is new (%s)", typeText(is))
 }
 
-// isMeta tells that a field is known without a schema: at the root, and at that of an embedded object.
+// isMeta reports whether a field is known without a schema: at the root, and at that of an embedded object.
 func isMeta(at *path, s *apiextensionsv1.JSONSchemaProps, name string) bool {
 	return (at == nil || s.XEmbeddedResource) && slices.Contains(metaFields, name)
 }

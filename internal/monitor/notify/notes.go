@@ -38,7 +38,7 @@ func (n *notes) size() int {
 	return len(n.gone) + len(n.failed)
 }
 
-// keep remembers what could not be noted. It tells whether it is the first.
+// keep remembers what could not be noted. It reports whether it is the first.
 func (n *notes) keep(id int64, a *attempt, next time.Time) (first bool) {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()

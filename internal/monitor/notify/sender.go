@@ -255,7 +255,7 @@ func (s *Sender) remove(ctx context.Context, output string, m store.Message, res
 	s.note(last, output, &m, nil) // after a crash it will be sent again, with the same key, where this fails
 }
 
-// isHopeless tells that there is nobody to deliver to.
+// isHopeless reports whether there is nobody to deliver to.
 func (s *Sender) isHopeless(output string) bool {
 	if kindOf(output) == OutputEvent {
 		return s.options.Event == nil

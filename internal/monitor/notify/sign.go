@@ -25,7 +25,7 @@ func Sign(secret []byte, at time.Time, body []byte) string {
 	return version + hex.EncodeToString(mac.Sum(nil))
 }
 
-// Verify tells whether a request is from who has the secret, and at most so old. Timestamp and signature are its headers.
+// Verify reports whether a request is from who has the secret, and at most so old. Timestamp and signature are its headers.
 func Verify(secret []byte, timestamp, signature string, body []byte, now time.Time, maxAge time.Duration) bool {
 	seconds, err := strconv.ParseInt(timestamp, 10, 64)
 	if err != nil {

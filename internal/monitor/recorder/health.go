@@ -70,7 +70,7 @@ func (j *journal) judge(state *change.State, now time.Time) (map[string]any, hea
 	return Judge(state, health.Options{Now: now, Profiles: j.recorder.options.Profiles, HasNoStatus: j.noStatus.Load()})
 }
 
-// HasNoStatus tells that the definition of a kind that is followed gives its objects no status.
+// HasNoStatus reports whether the definition of a kind that is followed gives its objects no status.
 func (r *Recorder) HasNoStatus(kind schema.GroupResource) bool {
 	j := r.followed(kind)
 	return j != nil && j.noStatus.Load()

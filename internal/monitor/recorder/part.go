@@ -40,7 +40,7 @@ func (e *entry) parts() int {
 	return n
 }
 
-// empty tells that there is nothing in it but a checkpoint.
+// empty reports whether there is nothing in it but a checkpoint.
 func (e *entry) empty() bool { return e.parts() == 0 }
 
 const (

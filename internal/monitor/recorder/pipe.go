@@ -86,7 +86,7 @@ func (p *pipe) kick(force bool) {
 	p.run()
 }
 
-// crowded tells that there is enough for a commit of a good size.
+// crowded reports whether there is enough for a commit of a good size.
 func (p *pipe) crowded() bool {
 	return len(p.open.entries) >= batchEntries || p.open.weight >= maxBytes/2
 }
@@ -121,7 +121,7 @@ func (p *pipe) gather(begin time.Time) {
 	}
 }
 
-// due tells that there is something to commit now.
+// due reports whether there is something to commit now.
 func (p *pipe) due() bool {
 	return len(p.open.entries) > 0 || p.forced && p.open.checkpoint != ""
 }

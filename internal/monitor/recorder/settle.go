@@ -63,8 +63,8 @@ func split(r change.Record, before, after *change.State, converted bool) []chang
 	return []change.Record{read, r}
 }
 
-// redefined tells that the definition has changed from one state to the other. Of a state that does not say by which it was read, nobody
-// knows.
+// redefined reports whether the definition has changed from one state to the other. Of a state that does not say by which it was read,
+// nobody knows.
 func redefined(before, after *change.State) bool {
 	return before.Definition != 0 && after.Definition != 0 && before.Definition != after.Definition
 }

@@ -187,7 +187,7 @@ func (r *Recorder) Gone(ctx context.Context, kind change.Kind, successor time.Ti
 	return nil
 }
 
-// madeSince tells that an object was made at that second or later. All objects of a definition are gone before another one of the
+// madeSince reports whether an object was made at that second or later. All objects of a definition are gone before another one of the
 // same name can be made, so these are of the other one. Nothing is made since the zero time.
 func madeSince(state *change.State, moment time.Time) bool {
 	if moment.IsZero() {

@@ -134,7 +134,7 @@ func (j *journal) remember(state *change.State) {
 
 func (j *journal) forget(uid types.UID) { j.recorder.recent.Remove(objectKey{j.key, uid}) }
 
-// isOlder tells that a version comes before another one, as far as they can be compared.
+// isOlder reports whether a version comes before another one, as far as they can be compared.
 func isOlder(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err == nil && order < 0

@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/monitor/change"
 )
 
-// Look shows the last known state of an object to the observer, without a record. It tells whether the kind is followed, and
+// Look shows the last known state of an object to the observer, without a record. It reports whether the kind is followed, and
 // whether there is such an object.
 func (r *Recorder) Look(ctx context.Context, kind schema.GroupResource, uid types.UID) (followed, found bool, err error) {
 	followed, err = r.visit(ctx, kind, func(j *journal, e *entry) error {
@@ -54,7 +54,7 @@ func (e *entry) take(effects Effects) {
 }
 
 // Add stores what an observer adds of its own, behind what it has added to the changes of a kind. Meanwhile no change of the kind
-// is shown to it. It tells whether the kind is followed: otherwise nothing is asked for.
+// is shown to it. It reports whether the kind is followed: otherwise nothing is asked for.
 func (r *Recorder) Add(ctx context.Context, kind schema.GroupResource, ask func() Effects) (followed bool, err error) {
 	return r.visit(ctx, kind, func(_ *journal, e *entry) error {
 		e.take(ask())

@@ -186,7 +186,7 @@ func (b *builder) changes(r *Rule, from *slipwayv1alpha1.MonitorChanges) {
 	}
 }
 
-// matches tells whether labels are selected.
+// matches reports whether labels are selected.
 func matches(selector labels.Selector, object map[string]any) bool {
 	if selector == nil {
 		return true

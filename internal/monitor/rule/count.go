@@ -16,7 +16,7 @@ const (
 	maxPath = 512
 )
 
-// counted tells that a record is a change that somebody made.
+// counted reports whether a record is a change that somebody made.
 func counted(r *change.Record) bool { return r.Type == change.Updated && !r.SchemaDriven }
 
 // countChanges counts changes.
@@ -128,7 +128,7 @@ func (s *state) expires(r *Rule) (first time.Time) {
 	return first
 }
 
-// fights tells whether a field has changed hands often enough.
+// fights reports whether a field has changed hands often enough.
 func (s *state) fights(rule *fightRule) bool {
 	for _, t := range s.Turns {
 		if len(t.Times) >= rule.turns {

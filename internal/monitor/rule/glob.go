@@ -2,7 +2,7 @@ package rule
 
 import "strings"
 
-// glob tells whether a text is what a pattern says, in which * stands for any text. It takes time in proportion to the two.
+// glob reports whether a text is what a pattern says, in which * stands for any text. It takes time in proportion to the two.
 func glob(pattern, text string) bool {
 	first, rest, more := strings.Cut(pattern, "*")
 	if !more {
@@ -34,7 +34,7 @@ func anyGlob(patterns []string, text string) bool {
 	return false
 }
 
-// covers tells whether a path is of a field, of something in it, or of something that it is in.
+// covers reports whether a path is of a field, of something in it, or of something that it is in.
 func covers(field, path string) bool {
 	return within(field, path) || within(path, field)
 }

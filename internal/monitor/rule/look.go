@@ -251,7 +251,7 @@ func (l *look) keep(r *Rule, next *state, alarms []Alarm, was *state) {
 	})
 }
 
-// sameState tells whether two states are stored alike, but for what a restart may forget.
+// sameState reports whether two states are stored alike, but for what a restart may forget.
 func sameState(a, b *state) bool {
 	x, y := *a, *b
 	x.due, y.due = time.Time{}, time.Time{}

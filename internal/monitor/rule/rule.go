@@ -77,10 +77,10 @@ func (r *Rule) finish(spec *slipwayv1alpha1.MonitorRuleSpec) {
 	r.reads = r.when.reads(varObject) || r.when.reads(varOld) || r.when.reads(varHealth)
 }
 
-// reads tells whether an expression reads a variable. None reads nothing.
+// reads reports whether an expression reads a variable. None reads nothing.
 func (e *expression) reads(variable string) bool { return e != nil && e.uses[variable] }
 
-// IsAbout tells whether a rule is about a kind.
+// IsAbout reports whether a rule is about a kind.
 func (r *Rule) IsAbout(group, kind string) bool {
 	if len(r.kinds) == 0 {
 		return true
@@ -93,7 +93,7 @@ func (r *Rule) IsAbout(group, kind string) bool {
 	return false
 }
 
-// inNamespace tells whether a rule is about a namespace, which is empty for an object that has none.
+// inNamespace reports whether a rule is about a namespace, which is empty for an object that has none.
 func (r *Rule) inNamespace(namespace string) bool {
 	if len(r.namespaces) > 0 && (namespace == "" || !anyGlob(r.namespaces, namespace)) {
 		return false
@@ -101,7 +101,7 @@ func (r *Rule) inNamespace(namespace string) bool {
 	return namespace == "" || !anyGlob(r.notNamespaces, namespace)
 }
 
-// counts tells whether a field is one whose changes count.
+// counts reports whether a field is one whose changes count.
 func (c *changesRule) counts(path string) bool {
 	if len(c.paths) == 0 {
 		return true
@@ -114,7 +114,7 @@ func (c *changesRule) counts(path string) bool {
 	return false
 }
 
-// names tells whether a finalizer is one that the rule is about.
+// names reports whether a finalizer is one that the rule is about.
 func (s *stuckRule) names(finalizer string) bool {
 	return len(s.finalizers) == 0 || anyGlob(s.finalizers, finalizer)
 }

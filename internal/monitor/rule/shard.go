@@ -24,7 +24,7 @@ type shard struct {
 	dropped bool
 }
 
-// isEmpty tells that nothing is remembered.
+// isEmpty reports whether nothing is remembered.
 func (sh *shard) isEmpty() bool {
 	return len(sh.states) == 0 && len(sh.failing) == 0 && len(sh.lastFired) == 0
 }
@@ -58,7 +58,7 @@ func (sh *shard) put(rule types.UID, s *state) {
 	}
 }
 
-// isCurrent tells whether a timer still counts.
+// isCurrent reports whether a timer still counts.
 func (sh *shard) isCurrent(t timer) bool {
 	s := sh.states[t.rule][t.object]
 	return s != nil && s.due.Equal(t.at)
@@ -102,7 +102,7 @@ func (sh *shard) dueAt(now time.Time, limit int) (due []timer) {
 	return due
 }
 
-// fails notes that an expression fails for an object, or that it does not any more. It tells whether that is new.
+// fails notes that an expression fails for an object, or that it does not any more. It reports whether that is new.
 func (sh *shard) fails(rule types.UID, object Object, err error) bool {
 	was, known := sh.failing[rule][object.UID]
 	if err == nil {

@@ -68,7 +68,7 @@ type turns struct {
 	Times []int64 `json:"t,omitempty"`
 }
 
-// isEmpty tells that there is nothing to remember.
+// isEmpty reports whether there is nothing to remember.
 func (s *state) isEmpty() bool {
 	return s.Since == 0 && s.Fired == 0 && len(s.Times) == 0 && len(s.Turns) == 0 && s.Deleting == 0 && s.Look == 0
 }

@@ -91,7 +91,7 @@ func (e *Engine) Status(rule types.UID) Status {
 	return status
 }
 
-// Fails tells whether an expression of a rule fails for an object.
+// Fails reports whether an expression of a rule fails for an object.
 func (e *Engine) Fails(rule types.UID) bool {
 	for _, kind := range e.Kinds() {
 		sh := e.lock(kind)

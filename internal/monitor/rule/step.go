@@ -56,13 +56,13 @@ func (t *step) run() []Alarm {
 	return alarms
 }
 
-// onlyEarly tells that time alone is missing. The text of the alarm is kept then: when its time has come, nobody looks at the
+// onlyEarly reports whether time alone is missing. The text of the alarm is kept then: when its time has come, nobody looks at the
 // object again.
 func (t *step) onlyEarly() bool {
 	return t.rule.stuck != nil && t.state.Deleting != 0 && (t.rule.when == nil || t.state.When)
 }
 
-// holds tells whether all conditions do. A rule has at most one of changes, fight and stuck.
+// holds reports whether all conditions do. A rule has at most one of changes, fight and stuck.
 func (t *step) holds() bool {
 	s, r := t.state, t.rule
 	switch {

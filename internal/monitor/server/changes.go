@@ -218,7 +218,7 @@ func (s *server) finish(r *request, f *filter, answer *api.Changes) (*api.Change
 	return answer, err
 }
 
-// tellsRemoved tells whether who sees that share of a namespace, and asks for changes since a time, misses what was removed. What was
+// tellsRemoved reports whether who sees that share of a namespace, and asks for changes since a time, misses what was removed. What was
 // removed before the namespace was made was of the one that had its name before.
 func tellsRemoved(share store.Share, since, until time.Time) bool {
 	seen := share.All || share.Of != nil && until.After(share.Of.Created)
@@ -227,7 +227,7 @@ func tellsRemoved(share store.Share, since, until time.Time) bool {
 
 const tooManyQuestions = "there are too many kinds and namespaces to ask about each whether you may see it: name a kind or a namespace"
 
-// matches tells whether a field of the change has a path that begins as it should.
+// matches reports whether a field of the change has a path that begins as it should.
 func (f *filter) matches(c *store.Change) bool {
 	if f.path == "" {
 		return true

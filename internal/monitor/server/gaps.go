@@ -97,7 +97,7 @@ func (s *server) rate(r *request) (any, *api.View, error) {
 	return answer, &answer.View, count(r.Context(), s.options.Store, f, answer)
 }
 
-// seesAll tells whether the user may list every kind of which the history may have changes. Only then the counts of all changes
+// seesAll reports whether the user may list every kind of which the history may have changes. Only then the counts of all changes
 // are shown. A kind that is gone is in the history and not among those that are known, so a right to all kinds is needed.
 func (r *request) seesAll() bool {
 	return r.rights.Everywhere(schema.GroupResource{Group: "*", Resource: "*"}) &&

@@ -17,7 +17,7 @@ func (g grants) share(kind schema.GroupResource, namespace string) store.Share {
 	return store.Share{All: share.All, Of: (*change.Tenure)(share.Of)}
 }
 
-// sees tells whether the user may see an object of a kind in a namespace.
+// sees reports whether the user may see an object of a kind in a namespace.
 func (g grants) sees(kind schema.GroupResource, namespace string, o change.Origin) bool {
 	share := g.share(kind, namespace)
 	return share.All || share.Of.Has(o)

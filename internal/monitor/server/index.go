@@ -118,7 +118,7 @@ func (x *index) fresh(kind schema.GroupResource, stored time.Time) *indexed {
 	return nil
 }
 
-// holds tells that what is known is what would be read now: nothing of the kind was stored since, and time has changed no verdict.
+// holds reports whether what is known is what would be read now: nothing of the kind was stored since, and time has changed no verdict.
 func (i *indexed) holds(now, stored time.Time) bool {
 	return i.stored.Equal(stored) && (i.due.IsZero() || now.Before(i.due))
 }

@@ -170,7 +170,7 @@ func newest(ctx context.Context, from Store) (string, error) {
 	return page.Changes[0].Position, nil
 }
 
-// look sends what was stored since the last time, a page of it, and tells whether there is more. The rights are those of now, up to what
+// look sends what was stored since the last time, a page of it, and reports whether there is more. The rights are those of now, up to what
 // the caches of the server remember. It takes no longer than an answer may: a client that is told nothing does not come back.
 func (st *eventStream) look(ctx context.Context) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, st.server.within)

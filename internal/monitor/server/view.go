@@ -80,7 +80,7 @@ func (r *request) visible(namespace string) []schema.GroupResource {
 	return visible
 }
 
-// maySee tells whether the user may list a kind in a namespace. Of a kind without namespaces the namespace does not count: a
+// maySee reports whether the user may list a kind in a namespace. Of a kind without namespaces the namespace does not count: a
 // right in a namespace gives none to it.
 func (r *request) maySee(kind schema.GroupResource, namespace string) bool {
 	known, ok := r.kinds.all[kind]
@@ -90,7 +90,7 @@ func (r *request) maySee(kind schema.GroupResource, namespace string) bool {
 	return r.rights.In(kind, namespace)
 }
 
-// sees tells whether the user may see an object that has a last state. The checkpoint of its kind is older than the state.
+// sees reports whether the user may see an object that has a last state. The checkpoint of its kind is older than the state.
 func (r *request) sees(kind schema.GroupResource, state *change.State) bool {
 	return r.rights.sees(kind, state.Namespace, originOf(state, r.kinds.checkpoints[kind]))
 }

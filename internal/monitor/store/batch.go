@@ -157,7 +157,7 @@ func validateState(state *change.State) error {
 	return nil
 }
 
-// storable tells that nanoseconds since 1970 in 64 bits can say a time: from 1678 to 2261.
+// storable reports whether nanoseconds since 1970 in 64 bits can say a time: from 1678 to 2261.
 func storable(t time.Time) bool {
 	return t.IsZero() || (t.Year() > 1678 && t.Year() < 2262)
 }

@@ -89,7 +89,7 @@ func (s *samples) add(payload []byte) {
 	}
 }
 
-// due tells that a dictionary should be made: the first as soon as there is enough for one.
+// due reports whether a dictionary should be made: the first as soon as there is enough for one.
 func (s *samples) due(have bool) bool {
 	if len(s.recent) < dictionarySize {
 		return false

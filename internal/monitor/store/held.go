@@ -77,7 +77,7 @@ func (se *session) hold(namespace string, bytes int64) {
 	}
 }
 
-// hasRoomFor tells whether a namespace may have so many bytes more.
+// hasRoomFor reports whether a namespace may have so many bytes more.
 func (se *session) hasRoomFor(namespace string, bytes int64) bool {
 	return fair.Share(int(se.held[namespace]+bytes), int(se.store.options.MaxBytes/2-se.heldAll-bytes))
 }

@@ -49,7 +49,7 @@ func mixed(t testing.TB, s *Store, clock *testClock, random *rand.Rand, changes 
 	return records
 }
 
-// fits says whether a record belongs to an answer, in the plainest way.
+// fits reports whether a record belongs to an answer, in the plainest way.
 func fits(q Query, r change.Record) bool {
 	switch {
 	case !q.Since.IsZero() && r.Time.Before(q.Since), !q.Until.IsZero() && !r.Time.Before(q.Until),

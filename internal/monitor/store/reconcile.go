@@ -366,10 +366,10 @@ func salvageRows(ctx context.Context, from *database, query string, args []any, 
 	return -1, nil
 }
 
-// noRow tells that a query found nothing.
+// noRow reports whether a query found nothing.
 func noRow(err error) bool { return errors.Is(err, sql.ErrNoRows) }
 
-// isRefused tells that a row has values that its table does not take.
+// isRefused reports whether a row has values that its table does not take.
 func isRefused(err error) bool {
 	var db *sqlite.Error
 	return errors.As(err, &db) && db.Code()&0xff == sqlite3.SQLITE_CONSTRAINT

@@ -323,7 +323,7 @@ func identify(path string) identity {
 	return id
 }
 
-// vanished tells that somebody has deleted or replaced a file that is open.
+// vanished reports whether somebody has deleted or replaced a file that is open.
 func (id identity) vanished() bool {
 	now := identify(id.path)
 	return now.db == nil || id.db == nil || !os.SameFile(now.db, id.db) ||

@@ -161,7 +161,7 @@ func greediest(usages []*usage) (namespace string, most int64) {
 	return namespace, most
 }
 
-// isFull tells that the next file is to be begun. A namespace that writes much does not fill a file by itself, because each file
+// isFull reports whether the next file is to be begun. A namespace that writes much does not fill a file by itself, because each file
 // that is begun costs, and keeps what is left of the others: it fills it once the file is some hours old, or
 // twice as large.
 func (se *session) isFull(now time.Time) bool {

@@ -154,7 +154,7 @@ func (i *intern) uncount(kind int64, names ...any) {
 	}
 }
 
-// wantsSnapshot tells that the whole content belongs beside a change: it is time for it, or the fields do not tell all. Those
+// wantsSnapshot reports whether the whole content belongs beside a change: it is time for it, or the fields do not tell all. Those
 // of an object that is there again do not: a restored etcd brings back its UID.
 func (w *dayWrite) wantsSnapshot(p *preparedRecord, known *knownObject, namespace any) bool {
 	if p.body == nil || p.record.Type == change.Deleted || !w.hasRoom(namespace, int64(len(p.body))) {
@@ -164,7 +164,7 @@ func (w *dayWrite) wantsSnapshot(p *preparedRecord, known *knownObject, namespac
 	return incomplete || known.since >= w.se.store.options.SnapshotEvery-1
 }
 
-// hasRoom tells that whole contents may take so many more bytes of what a namespace has in the file: a part of the file, or a part
+// hasRoom reports whether whole contents may take so many more bytes of what a namespace has in the file: a part of the file, or a part
 // of what the namespace has there. What one has changes nothing for another.
 func (w *dayWrite) hasRoom(namespace any, body int64) bool {
 	options, number := w.se.store.options, numberOf(namespace)

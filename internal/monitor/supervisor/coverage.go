@@ -191,7 +191,7 @@ func (s *status) quiet(from time.Time) time.Duration {
 	return s.clock.Since(from)
 }
 
-// is tells whether that is the state.
+// is reports whether that is the state.
 func (s *status) is(state State) bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

@@ -130,7 +130,7 @@ func readDefinition(object Object, packer *packer) (definition, error) {
 	return read, nil
 }
 
-// isName tells whether a text can be a part of a path as it is. The API server takes no others.
+// isName reports whether a text can be a part of a path as it is. The API server takes no others.
 func isName(text string) bool { return len(validation.IsDNS1123Subdomain(text)) == 0 }
 
 // groupResource is what the definition defines.

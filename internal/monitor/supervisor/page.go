@@ -153,5 +153,5 @@ func (s *stream) expect(want byte) error {
 	return nil
 }
 
-// isCut tells whether an answer ended too soon.
+// isCut reports whether an answer ended too soon.
 func isCut(err error) bool { return errors.Is(err, io.ErrUnexpectedEOF) }

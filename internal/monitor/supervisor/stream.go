@@ -94,7 +94,7 @@ func (s *stream) scan(scan *scanner, first byte) (done bool, err error) {
 	return false, nil
 }
 
-// step takes one byte and tells whether the value ends with it.
+// step takes one byte and reports whether the value ends with it.
 func (scan *scanner) step(c byte) bool {
 	if scan.text {
 		switch {

@@ -229,7 +229,7 @@ func FuzzFrame(f *testing.F) {
 	})
 }
 
-// doubled tells whether a member may be there twice: then the last one counts, which the begin does not have.
+// doubled reports whether a member may be there twice: then the last one counts, which the begin does not have.
 func doubled(raw []byte) bool {
 	for _, name := range []string{`"metadata"`, `"name"`, `"uid"`, `"resourceVersion"`, `"object"`, `"type"`, `"namespace"`, `"apiVersion"`, `"kind"`} {
 		if bytes.Count(raw, []byte(name)) > 1 {

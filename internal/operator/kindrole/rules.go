@@ -64,7 +64,7 @@ func rules(definitions []string, services []apiService, chosen selection.Kinds) 
 	return wanted, count
 }
 
-// plain tells that a name is one that a definition can have: a group with a dot, and no character that a rule takes for more
+// plain reports whether a name is one that a definition can have: a group with a dot, and no character that a rule takes for more
 // than itself. The API server lets no other one in.
 func plain(kind schema.GroupResource) bool {
 	return kind.Resource != "" && strings.Contains(kind.Group, ".") && !strings.ContainsAny(kind.String(), "*/ ")

@@ -61,7 +61,7 @@ func pair(a, b byte) int { return int(a)<<8 | int(b) }
 // Words are the words, in the order of their numbers.
 func (s *Set) Words() []string { return s.words }
 
-// Begins tells whether any word may begin at a place of a text. It is quick, and may be wrong with a yes.
+// Begins reports whether any word may begin at a place of a text. It is quick, and may be wrong with a yes.
 func (s *Set) Begins(text string, at int) bool {
 	if s.single || at+1 >= len(text) {
 		return at < len(text)
@@ -77,7 +77,7 @@ func (s *Set) byte(c byte) byte {
 	return c
 }
 
-// At calls found with the number of each word that stands at a place of a text, the shortest first. It tells whether the text
+// At calls found with the number of each word that stands at a place of a text, the shortest first. It reports whether the text
 // ends within a word.
 func (s *Set) At(text string, at int, found func(word int)) (cut bool) {
 	if at >= len(text) {

@@ -9,13 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Has tells whether an object has a value for a property.
+// Has reports whether an object has a value for a property.
 func Has(object map[string]any, path string) bool {
 	holder, step, err := find(object, path)
 	return err == nil && holder.has(step)
 }
 
-// HasRoom tells whether an object has what would hold a property: With would work.
+// HasRoom reports whether an object has what would hold a property: With would work.
 func HasRoom(object map[string]any, path string) bool {
 	_, _, err := find(object, path)
 	return err == nil

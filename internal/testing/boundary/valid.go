@@ -59,7 +59,7 @@ func (w *walker) ordinary(n node) []Value {
 	}
 }
 
-// restricted tells that a schema accepts less than its type and bounds say, in a way
+// restricted reports whether a schema accepts less than its type and bounds say, in a way
 // that values cannot be derived from.
 func restricted(schema *apiextensionsv1.JSONSchemaProps) bool {
 	scalar := schema.Type != "object" && schema.Type != "array"

@@ -122,7 +122,7 @@ func dropPickedNodePorts(content map[string]any, fields []any) {
 	}
 }
 
-// ownStated tells whether one of our managers states a field.
+// ownStated reports whether one of our managers states a field.
 func ownStated(fields []any, path ...string) bool {
 	for _, field := range fields {
 		entry, ok := field.(map[string]any)

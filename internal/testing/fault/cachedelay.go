@@ -64,12 +64,12 @@ func (l *CacheDelay) Seen() map[string][]time.Time {
 	return copied
 }
 
-// Withholds tells that something has happened that is not shown yet.
+// Withholds reports whether something has happened that is not shown yet.
 func (l *CacheDelay) Withholds() bool {
 	return l.any(func(w *delayed) bool { return w.withheld > 0 })
 }
 
-// Blind tells that a watch has ended, and no new one is open yet.
+// Blind reports whether a watch has ended, and no new one is open yet.
 func (l *CacheDelay) Blind() bool {
 	return l.any(func(w *delayed) bool { return w.watched && w.open == 0 })
 }

@@ -69,10 +69,10 @@ func neutral(path, home string) string {
 	return strings.ReplaceAll(path, home, "NAMESPACE")
 }
 
-// Refused tells that the write was answered, and not accepted.
+// Refused reports whether the write was answered, and not accepted.
 func (w Write) Refused() bool { return w.Code >= http.StatusBadRequest }
 
-// Accepted tells that the write was answered, and accepted.
+// Accepted reports whether the write was answered, and accepted.
 func (w Write) Accepted() bool { return w.Code > 0 && !w.Refused() }
 
 // Plan says what goes wrong at which write. Writes are counted from 1.
@@ -143,7 +143,7 @@ func (g *Gate) InFlight() int {
 	return g.inFlight
 }
 
-// AskedToWait tells whether the operator has been asked to wait, and still is.
+// AskedToWait reports whether the operator has been asked to wait, and still is.
 func (g *Gate) AskedToWait() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -49,7 +49,7 @@ func NewRelay(ctx context.Context, config *rest.Config, scheme *runtime.Scheme) 
 	return &Relay{ctx: ctx, config: config, scheme: scheme, delay: NewCacheDelay(nil), kinds: map[relayedAs]*relayed{}, forgotten: map[string]bool{}}
 }
 
-// Blind tells that the relay does not see the objects of some kind at the moment, because
+// Blind reports whether the relay does not see the objects of some kind at the moment, because
 // its watch was broken.
 func (r *Relay) Blind() bool { return r.delay.Blind() }
 

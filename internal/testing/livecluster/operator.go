@@ -54,7 +54,7 @@ func (c *Cluster) LeaseHolder(ctx context.Context) (string, error) {
 	return *lease.Spec.HolderIdentity, nil
 }
 
-// Leads tells whether the holder of the Lease is, or was, a process of the pod.
+// Leads reports whether the holder of the Lease is, or was, a process of the pod.
 func Leads(pod *corev1.Pod, holder string) bool { return strings.HasPrefix(holder, pod.Name+"_") }
 
 // Leader returns the pod that holds the Lease, or an error while none does.

@@ -270,7 +270,7 @@ func stepError(i int, err error) error {
 	return fmt.Errorf("step %d: %w", i+1, err)
 }
 
-// allInjected tells whether, before the i-th step, every fault was injected or its stage is
+// allInjected reports whether, before the i-th step, every fault was injected or its stage is
 // over.
 func (r *run) allInjected(i int) bool {
 	if r.trial.CrashAtStep > 0 {

@@ -1,5 +1,5 @@
 // Package scenario plays what happens to an operator against a real API server, with
-// and without something that goes wrong, and tells whether the end, and the way to it,
+// and without something that goes wrong, and reports whether the end, and the way to it,
 // are the same.
 //
 // A Scenario is data: steps, and how pods behave. A Trial is what goes wrong in a run:

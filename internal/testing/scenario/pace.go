@@ -38,7 +38,7 @@ func newPace(now time.Time, within, rest time.Duration) *pace {
 	return &pace{within: within, rest: rest, began: now, last: now}
 }
 
-// look counts the time since the last look, and tells whether what passes from now on
+// look counts the time since the last look, and reports whether what passes from now on
 // is the operator's.
 func (p *pace) look(now time.Time, withheld bool) {
 	if !p.withheld {

@@ -68,7 +68,7 @@ func (r *run) makeElsewhere() {
 	}
 }
 
-// goesElsewhere tells whether a step names the second namespace.
+// goesElsewhere reports whether a step names the second namespace.
 func (s Scenario) goesElsewhere() bool {
 	text, err := json.Marshal(s.Steps)
 	return err == nil && strings.Contains(string(text), namespaceHere+elsewhere)

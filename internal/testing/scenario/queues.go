@@ -38,7 +38,7 @@ func (q *queues) make(name string, limiter workqueue.TypedRateLimiter[reconcile.
 	return made
 }
 
-// idle tells that every controller has looked at all that there was when it began, that no
+// idle reports whether every controller has looked at all that there was when it began, that no
 // reconcile is under way, and that none is due within that time.
 func (q *queues) idle(within time.Duration) bool {
 	q.mu.Lock()

@@ -122,7 +122,7 @@ func (w *Recorder) Observe(namespace string, apart []schema.GroupVersionKind) {
 	w.spaces[namespace].apart = apart
 }
 
-// shows tells whether objects of a kind are seen in a run. The mutex is held.
+// shows reports whether objects of a kind are seen in a run. The mutex is held.
 func (w *Recorder) shows(s *space, kind schema.GroupVersionKind) bool {
 	if !slices.Contains(w.kinds, kind) {
 		return false
@@ -130,7 +130,7 @@ func (w *Recorder) shows(s *space, kind schema.GroupVersionKind) bool {
 	return !slices.Contains(w.apart, kind) || s != nil && slices.Contains(s.apart, kind)
 }
 
-// Blind tells that the recorder does not see the objects of some kind at the moment,
+// Blind reports whether the recorder does not see the objects of some kind at the moment,
 // because its watch was broken.
 func (w *Recorder) Blind() bool { return w.delay.Blind() }
 
@@ -233,7 +233,7 @@ func (w *Recorder) Numbers(namespace string) map[string]int64 {
 	return nil
 }
 
-// Sees tells whether objects of a kind are seen in a run.
+// Sees reports whether objects of a kind are seen in a run.
 func (w *Recorder) Sees(namespace string, kind schema.GroupVersionKind) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -99,7 +99,7 @@ func (r *run) current(step Step) (*unstructured.Unstructured, error) {
 	return current, err
 }
 
-// owns tells whether a manager owns anything of an object.
+// owns reports whether a manager owns anything of an object.
 func owns(object *unstructured.Unstructured, manager string) bool {
 	return slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Manager == manager
@@ -301,7 +301,7 @@ func (r *run) settleAlone(made []Step) error {
 	}
 }
 
-// sees tells whether the recorder has seen what was made, of the kinds that it sees.
+// sees reports whether the recorder has seen what was made, of the kinds that it sees.
 func (r *run) sees(made []Step) bool {
 	seen := r.Recorder.State(r.namespace)
 	for _, step := range made {

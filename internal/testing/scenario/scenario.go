@@ -109,7 +109,7 @@ type Step struct {
 	Shows map[string][]string `json:"shows,omitempty"`
 }
 
-// settles tells that the next step waits until the cluster is at steady state.
+// settles reports whether the next step waits until the cluster is at steady state.
 func (s Step) settles() bool { return !s.Together && !s.Begun }
 
 // Of is the kind of the object that somebody applies or deletes, if anybody does.

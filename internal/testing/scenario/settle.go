@@ -114,14 +114,14 @@ func (s *settling) rested() {
 	}
 }
 
-// withheld tells whether the operator, or the test, cannot know what has happened, or the
+// withheld reports whether the operator, or the test, cannot know what has happened, or the
 // operator cannot act, because of what goes wrong.
 func (r *run) withheld() bool {
 	return r.delay != nil && (r.delay.Withholds() || r.delay.Blind()) || r.Recorder.Blind() || !r.trial.OwnWatches && r.Relay.Blind() ||
 		r.gate.AskedToWait() || r.trial.Withheld != nil && r.trial.Withheld(r.namespace)
 }
 
-// nothingToDo tells that what the steps did was seen, that every operator has looked at it,
+// nothingToDo reports whether what the steps did was seen, that every operator has looked at it,
 // and that none means to look again soon. That nothing is written for a while proves less. On
 // a busy machine an operator that was just started may not have begun. A running one may not
 // know of the step yet, and after the step everything may have to be as before.
@@ -174,7 +174,7 @@ func (r *run) begun(since int) error {
 	return nil
 }
 
-// mayBeAccepted tells that a write was accepted, or that nobody waits for its answer any more.
+// mayBeAccepted reports whether a write was accepted, or that nobody waits for its answer any more.
 // The write of an operator that was stopped may have been committed. Then the next operator
 // has nothing left to begin with.
 func (r *run) mayBeAccepted(w fault.Write) bool {
@@ -184,7 +184,7 @@ func (r *run) mayBeAccepted(w fault.Write) bool {
 // activity changes with everything that happens.
 func (r *run) activity() int { return r.gate.Written() + r.Recorder.Count(r.namespace) }
 
-// isAs tells whether everything is as wanted, and status true.
+// isAs reports whether everything is as wanted, and status true.
 func (r *run) isAs(want map[string]any) bool {
 	return (want == nil || reflect.DeepEqual(want, r.Recorder.State(r.namespace))) && r.truthful() == nil
 }

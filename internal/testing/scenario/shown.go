@@ -34,7 +34,7 @@ func (s *shown) newCache(next cache.NewCacheFunc) cache.NewCacheFunc {
 	}
 }
 
-// behind tells whether an object was last shown to a controller in an earlier version than
+// behind reports whether an object was last shown to a controller in an earlier version than
 // these, by kind and name. Of one that is not shown at all, because it is not selected, that
 // is not known.
 func (s *shown) behind(numbers map[string]int64) bool {

@@ -58,7 +58,7 @@ func shows(object map[string]any, exists bool, want string) bool {
 	return slices.ContainsFunc(conditions, func(c string) bool { return strings.HasPrefix(c, want+":") })
 }
 
-// showsData tells whether data has a key, with a value that contains a text where one is asked for: key=text.
+// showsData reports whether data has a key, with a value that contains a text where one is asked for: key=text.
 func showsData(data map[string]any, asked string) bool {
 	key, text, _ := strings.Cut(asked, "=")
 	encoded, has := data[key].(string)

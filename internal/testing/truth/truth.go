@@ -97,12 +97,12 @@ func CheckAtRest(object Object) error {
 	return Check(object)
 }
 
-// Ready tells whether status says that the object is ready as its spec is.
+// Ready reports whether status says that the object is ready as its spec is.
 func Ready(object Object) bool {
 	return Observed(object) && meta.IsStatusConditionTrue(object.GetConditions(), slipwayv1alpha1.ConditionReady)
 }
 
-// Observed tells whether status speaks of the spec as it is.
+// Observed reports whether status speaks of the spec as it is.
 func Observed(object Object) bool {
 	observed, err := observedGeneration(object)
 	return err == nil && observed == object.GetGeneration()

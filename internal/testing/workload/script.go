@@ -120,7 +120,7 @@ func (p *Player) Run(ctx context.Context) {
 	}
 }
 
-// due tells whether there may be something to do, when what the reader shows has changed,
+// due reports whether there may be something to do, when what the reader shows has changed,
 // or not.
 func (p *Player) due(changed bool) bool {
 	p.mu.Lock()
@@ -155,7 +155,7 @@ func (p *Player) look(ctx context.Context) error {
 	return errors.Join(p.lookAtJobs(ctx), p.lookAtServices(ctx))
 }
 
-// Idle tells that nothing is to be done for the Deployments, Jobs and Services that the reader shows.
+// Idle reports whether nothing is to be done for the Deployments, Jobs and Services that the reader shows.
 func (p *Player) Idle(ctx context.Context) bool {
 	for _, left := range []func(context.Context) ([]string, error){p.todo, p.jobs, p.unbalanced} {
 		if names, err := left(ctx); err != nil || len(names) > 0 {

@@ -177,7 +177,7 @@ func (c *Cluster) keepPods(ctx context.Context, deployment *appsv1.Deployment, s
 	})
 }
 
-// answersFor tells whether the pods of a ReplicaSet are an APIGateway's or a Gateway's, and answer.
+// answersFor reports whether the pods of a ReplicaSet are an APIGateway's or a Gateway's, and answer.
 func (c *Cluster) answersFor(replicaSet *appsv1.ReplicaSet) bool {
 	return c.Gateways != nil && (replicaSet.Labels[slipwayv1alpha1.LabelAPIGateway] != "" || replicaSet.Labels[gatewayv1.GatewayNameLabelKey] != "")
 }

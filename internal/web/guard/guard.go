@@ -94,7 +94,7 @@ func hostOf(header string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 }
 
-// impersonates tells that a request has headers by which the API server, or what stands before it, says who a user is. Nothing
+// impersonates reports whether a request has headers by which the API server, or what stands before it, says who a user is. Nothing
 // is concluded from them; whoever sends them expects something else.
 func impersonates(header http.Header) bool {
 	for name := range header {

@@ -71,7 +71,7 @@ func NewAuthorizer(o *Options) *Authorizer {
 	}
 }
 
-// mayAsk counts a question or a namespace that is read for a user, and tells whether that is not too often.
+// mayAsk counts a question or a namespace that is read for a user, and reports whether that is not too often.
 func (a *Authorizer) mayAsk(who signin.UserID) bool {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -115,10 +115,10 @@ func (a *Authorizer) Of(ctx context.Context, who *signin.User) *Rights {
 	return &Rights{authorizer: a, user: who, ctx: ctx}
 }
 
-// Everywhere tells whether the user may list a kind in all namespaces.
+// Everywhere reports whether the user may list a kind in all namespaces.
 func (r *Rights) Everywhere(kind schema.GroupResource) bool { return r.may(kind) }
 
-// In tells whether the user may list a kind in a namespace, which is empty for objects that have none. What of it the user sees is
+// In reports whether the user may list a kind in a namespace, which is empty for objects that have none. What of it the user sees is
 // for Share to say.
 func (r *Rights) In(kind schema.GroupResource, namespace string) bool {
 	return r.Share(kind, namespace) != Share{}
@@ -181,7 +181,7 @@ func (r *Rights) tenure(name string, fresh bool) *Tenure {
 	return found
 }
 
-// spend counts something that the API server is asked, and tells whether it may be asked.
+// spend counts something that the API server is asked, and reports whether it may be asked.
 func (r *Rights) spend(count *int, most int) bool {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -206,7 +206,7 @@ func (r *Rights) Problem() error {
 	return r.err
 }
 
-// Incomplete tells that some questions were not asked, because there were too many.
+// Incomplete reports whether some questions were not asked, because there were too many.
 func (r *Rights) Incomplete() bool {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -242,7 +242,7 @@ func (r *Rights) may(kind schema.GroupResource) bool {
 	return allowed
 }
 
-// ask asks the API server, and tells whether it has answered. A request may ask so often only.
+// ask asks the API server, and reports whether it has answered. A request may ask so often only.
 func (r *Rights) ask(q question) (allowed, known bool) {
 	if !r.spend(&r.asked, MaxQuestions) {
 		return false, false

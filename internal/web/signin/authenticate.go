@@ -137,7 +137,7 @@ func newUser(info authenticationv1.UserInfo) (*User, error) {
 	return &User{UserInfo: info, ID: sha256.Sum256(raw)}, nil
 }
 
-// isToken tells that a text has the characters of a bearer token only (RFC 6750).
+// isToken reports whether a text has the characters of a bearer token only (RFC 6750).
 func isToken(text string) bool {
 	for i := range len(text) {
 		c := text[i]

@@ -70,7 +70,7 @@ func streamPorts(gateway *slipwayv1alpha1.APIGateway) []*corev1ac.ServicePortApp
 	return ports
 }
 
-// hasLowPorts tells that a stream has a port that a process needs to be permitted to open.
+// hasLowPorts reports whether a stream has a port that a process needs to be permitted to open.
 func hasLowPorts(gateway *slipwayv1alpha1.APIGateway) bool {
 	return slices.ContainsFunc(streamPorts(gateway), func(port *corev1ac.ServicePortApplyConfiguration) bool { return *port.Port < 1024 })
 }

@@ -110,10 +110,10 @@ type Holdings struct {
 	counted     bool
 }
 
-// None tells whether there are none.
+// None reports whether there are none.
 func (h *Holdings) None() bool { return len(h.records) == 0 }
 
-// HasFormer tells whether some are of an APIGateway of the same name that there was before.
+// HasFormer reports whether some are of an APIGateway of the same name that there was before.
 func (h *Holdings) HasFormer(gateway Gateway) bool {
 	for _, record := range h.records {
 		if slices.ContainsFunc(Holders(record), func(holder Holder) bool { return holder.isFormer(gateway) }) {

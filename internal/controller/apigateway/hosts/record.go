@@ -60,7 +60,7 @@ func (c Claim) recordName() string {
 	return fmt.Sprintf("slipway-host-%x", sum[:20])
 }
 
-// overlap tells whether what is sent to one part may be sent to the other one.
+// overlap reports whether what is sent to one part may be sent to the other one.
 func overlap(a, b string) bool { return a == b || a == "" || b == "" }
 
 // Gateway is an APIGateway that asks for hosts. One that is made again, or whose namespace is, has another UID.
@@ -84,7 +84,7 @@ func (h Holder) Key() types.NamespacedName {
 	return types.NamespacedName{Namespace: h.Namespace, Name: h.Name}
 }
 
-// isFormer tells whether the holder is an APIGateway of the same name that there was before.
+// isFormer reports whether the holder is an APIGateway of the same name that there was before.
 func (h Holder) isFormer(gateway Gateway) bool {
 	return h.Key() == gateway.NamespacedName && h.UID != "" && h.UID != gateway.UID
 }
@@ -94,7 +94,7 @@ func holderOf(gateway Gateway, part string) Holder {
 	return Holder{Namespace: gateway.Namespace, Name: gateway.Name, Part: part, UID: gateway.UID}
 }
 
-// holds tells whether one of the holders is this APIGateway, at this part.
+// holds reports whether one of the holders is this APIGateway, at this part.
 func holds(holders []Holder, part string, gateway Gateway) bool {
 	return slices.Contains(holders, holderOf(gateway, part))
 }

@@ -82,7 +82,7 @@ func DeleteName(backup *slipwayv1alpha1.Backup, attempt int) string {
 	return fmt.Sprintf("%s-delete-%d", backup.Name, attempt)
 }
 
-// IsKeep tells whether a Job has the name of one that removes old copies.
+// IsKeep reports whether a Job has the name of one that removes old copies.
 func IsKeep(backup *slipwayv1alpha1.Backup, job string) bool {
 	return strings.HasPrefix(job, backup.Name+"-keep-")
 }

@@ -102,7 +102,7 @@ func stagedSize(snapshot *volumesnapshot.VolumeSnapshot, source *corev1.Persiste
 	return size
 }
 
-// IsOf tells whether a claim is that of a volume made from a snapshot.
+// IsOf reports whether a claim is that of a volume made from a snapshot.
 func IsOf(claim *corev1.PersistentVolumeClaim, snapshot string) bool {
 	from := claim.Spec.DataSource
 	return from != nil && from.APIGroup != nil && *from.APIGroup == volumesnapshot.GroupVersion.Group &&

@@ -6,7 +6,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // the one had, and of which type the other was.
 const AnnotationRetired = "slipway.dev/retired"
 
-// Retired tells that an object has the annotation.
+// Retired reports whether an object has the annotation.
 func Retired(object metav1.Object) bool {
 	_, retired := Before(object)
 	return retired

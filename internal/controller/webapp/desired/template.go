@@ -58,7 +58,7 @@ func (r Revision) Applied(template *PodTemplate) (Revision, error) {
 	return r, nil
 }
 
-// ResolvesEnv tells that a stored template has the variables of the spec in an order in which each $(NAME) stands for what it
+// ResolvesEnv reports whether a stored template has the variables of the spec in an order in which each $(NAME) stands for what it
 // refers to. Earlier releases ordered them by name.
 func ResolvesEnv(template *PodTemplate) bool {
 	for i := range template.Spec.Containers {

@@ -1,9 +1,7 @@
 // Package cache says which responses are kept. It is pure.
 package cache
 
-import (
-	"time"
-)
+import "time"
 
 // These are the bounds of a Rule.
 const (

@@ -1,9 +1,7 @@
 // Package ratelimit says how many requests come through. It is pure.
 package ratelimit
 
-import (
-	"time"
-)
+import "time"
 
 // Limit bounds the rate of requests.
 type Limit struct {

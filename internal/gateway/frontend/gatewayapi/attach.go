@@ -43,7 +43,7 @@ func (b *builder) attach(g *Graph, route *Route) {
 	}
 }
 
-// isParent tells whether a parentRef names the Gateway, or a ListenerSet that names it.
+// isParent reports whether a parentRef names the Gateway, or a ListenerSet that names it.
 func (b *builder) isParent(route *Route, ref gatewayv1.ParentReference) bool {
 	if IsParent(ref, route.Name.Namespace, types.NamespacedName{Namespace: b.in.Gateway.Namespace, Name: b.in.Gateway.Name}) {
 		return true
@@ -60,7 +60,7 @@ func (b *builder) setOf(route *Route, ref gatewayv1.ParentReference) *Set {
 	return b.setBy[name]
 }
 
-// IsParent tells whether a parentRef of a route in a namespace names a Gateway.
+// IsParent reports whether a parentRef of a route in a namespace names a Gateway.
 func IsParent(ref gatewayv1.ParentReference, namespace string, gateway types.NamespacedName) bool {
 	name, is := GatewayOf(ref, namespace)
 	return is && name == gateway

@@ -132,7 +132,7 @@ func withoutPolicy(appProtocol string, secure bool) string {
 	return ""
 }
 
-// mayUse tells whether a route may refer to a Service.
+// mayUse reports whether a route may refer to a Service.
 func (b *builder) mayUse(route *Route, name types.NamespacedName) bool {
 	return b.grants.permit(reference{fromGroup: group, fromKind: string(route.Kind), fromNamespace: route.Name.Namespace, toKind: "Service", to: name})
 }

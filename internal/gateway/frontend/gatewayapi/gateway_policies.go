@@ -82,7 +82,7 @@ func (p *GatewayPolicy) KeyAddresses() []string {
 	return addresses
 }
 
-// NamesProvider tells that an address is that of the document of a provider at which its browsers log in.
+// NamesProvider reports whether an address is that of the document of a provider at which its browsers log in.
 func (p *GatewayPolicy) NamesProvider(address string) bool {
 	return slices.ContainsFunc(AuthsOf(p.of), func(in *slipwayv1alpha1.Auth) bool {
 		return in.OIDC != nil && auth.ProviderAddress(in.OIDC.Issuer) == address
@@ -117,7 +117,7 @@ func (s setting) entry() *list.Entry { return &list.Entries[s] }
 
 func (s setting) String() string { return s.entry().Name }
 
-// in tells whether a stanza has the setting.
+// in reports whether a stanza has the setting.
 func (s setting) in(of *slipwayv1alpha1.GatewayPolicySettings) bool {
 	return of != nil && s.entry().Asked(of)
 }
@@ -293,7 +293,7 @@ func (b *builder) concludeGatewayPolicies(g *Graph) {
 	}
 }
 
-// holds tells that something of a policy holds at one of its targets that there is. An older policy may have all of it.
+// holds reports whether something of a policy holds at one of its targets that there is. An older policy may have all of it.
 func (b *builder) holds(p *GatewayPolicy, sections map[Target][]string) bool {
 	return slices.ContainsFunc(p.targets, func(at place) bool {
 		names, known := sections[at.Target]
@@ -301,7 +301,7 @@ func (b *builder) holds(p *GatewayPolicy, sections map[Target][]string) bool {
 	})
 }
 
-// has tells that a setting of a policy is among those that hold. Of one that cannot be used nobody knows.
+// has reports whether a setting of a policy is among those that hold. Of one that cannot be used nobody knows.
 func (l *layer) has(p *GatewayPolicy) bool {
 	return p.invalid != nil || slices.ContainsFunc(l.holds[:], func(of [settings]*GatewayPolicy) bool { return slices.Contains(of[:], p) })
 }

@@ -102,7 +102,7 @@ func nameOf(in Input) types.NamespacedName {
 	return types.NamespacedName{Namespace: in.Gateway.Namespace, Name: in.Gateway.Name}
 }
 
-// broken tells that a policy must not be used.
+// broken reports whether a policy must not be used.
 func broken(in Input, policy *slipwayv1alpha1.GatewayPolicy) bool {
 	bad := len(in.Unknown[policy.UID]) > 0 || policy.Spec.Defaults == nil && policy.Spec.Overrides == nil
 	for _, ref := range policy.Spec.TargetRefs {
@@ -246,7 +246,7 @@ func expected(t *testing.T, in Input, r *Rule, l *Listener) (auth string, refuse
 	return fallback, fallback != "" && in.Authentication[fallback].Fault != nil
 }
 
-// first tells that no older policy at the same level overrides the size of bodies.
+// first reports whether no older policy at the same level overrides the size of bodies.
 func first(in Input, policy *slipwayv1alpha1.GatewayPolicy, r *Rule, l *Listener, at int) bool {
 	for _, other := range ByPrecedence(in.GatewayPolicies) {
 		if other == policy {

@@ -111,7 +111,7 @@ type Credentials struct {
 	Keys   []string
 }
 
-// CredentialsOf is what a policy in a namespace needs to know whom to let in. Its second result tells whether that is in a
+// CredentialsOf is what a policy in a namespace needs to know whom to let in. Its second result reports whether that is in a
 // Secret.
 func CredentialsOf(namespace string, in *slipwayv1alpha1.Auth) (Credentials, bool) {
 	secret, keys, needs := auth.CredentialsOf(in)

@@ -69,12 +69,12 @@ func (b *builder) judgeAsked(p *GatewayPolicy, which stanza, in *slipwayv1alpha1
 	return asked{lack: says(f, becomes)}
 }
 
-// anonymous tells that auth does not say who the client is, as rateLimit.per Key needs it.
+// anonymous reports whether auth does not say who the client is, as rateLimit.per Key needs it.
 func anonymous(auth *slipwayv1alpha1.Auth) bool {
 	return auth != nil && auth.External != nil && auth.External.IdentityHeader == ""
 }
 
-// countsKeys tells that a rate limit is for each client that auth has found.
+// countsKeys reports whether a rate limit is for each client that auth has found.
 func countsKeys(limit *slipwayv1alpha1.RateLimit) bool {
 	return limit != nil && limit.Per == slipwayv1alpha1.RateLimitPerKey
 }

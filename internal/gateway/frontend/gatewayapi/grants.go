@@ -27,7 +27,7 @@ func newGrants(all []*gatewayv1.ReferenceGrant) grants {
 	return by
 }
 
-// Permitted tells whether grants let an object of a kind of the Gateway API, in a namespace, refer to a Secret, a Service or
+// Permitted reports whether grants let an object of a kind of the Gateway API, in a namespace, refer to a Secret, a Service or
 // a ConfigMap.
 func Permitted(all []*gatewayv1.ReferenceGrant, fromKind, fromNamespace, toKind string, to types.NamespacedName) bool {
 	if fromNamespace == to.Namespace {
@@ -36,7 +36,7 @@ func Permitted(all []*gatewayv1.ReferenceGrant, fromKind, fromNamespace, toKind 
 	return newGrants(all).permit(reference{fromGroup: group, fromKind: fromKind, fromNamespace: fromNamespace, toKind: toKind, to: to})
 }
 
-// permit tells whether a reference is permitted. One within a namespace needs no grant.
+// permit reports whether a reference is permitted. One within a namespace needs no grant.
 func (g grants) permit(r reference) bool {
 	if r.fromNamespace == r.to.Namespace {
 		return true

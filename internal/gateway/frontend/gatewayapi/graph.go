@@ -256,7 +256,7 @@ type Parent struct {
 // Refusal is why a rule is not served, as ConditionLive tells it.
 type Refusal struct{ Reason, Message string }
 
-// Accepted tells that the route is attached to a listener by the parentRef.
+// Accepted reports whether the route is attached to a listener by the parentRef.
 func (p *Parent) Accepted() bool { return p.accepted.Status == metav1.ConditionTrue }
 
 // routesOf brings routes of all kinds into one form and into order.

@@ -9,7 +9,7 @@ import (
 // for the rest itself.
 const wildcard = "*."
 
-// covers tells that every name of b is one of a. Empty stands for every name.
+// covers reports whether every name of b is one of a. Empty stands for every name.
 func covers(a, b string) bool {
 	if a == "" || a == b {
 		return true

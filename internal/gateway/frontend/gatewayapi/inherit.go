@@ -197,7 +197,7 @@ func (h *holding) read(into *list.Settings, e *list.Entry, in *slipwayv1alpha1.G
 	}
 }
 
-// yields tells that a default gives way to what the rule says itself, or is not for connections that are not read.
+// yields reports whether a default gives way to what the rule says itself, or is not for connections that are not read.
 func (s setting) yields(of *rule, read bool) bool {
 	return s.entry().IsSet(&of.action.Settings) || s == authSetting && !read
 }

@@ -1,8 +1,6 @@
 package gatewayapi
 
-import (
-	"slices"
-)
+import "slices"
 
 // switchedOff finds the policy that takes compression or the cache away from what an override of a less specific target wants. Who
 // writes more specific policies knows which pages hold a secret, and which depend on what no cache compares. Nil: nothing is taken

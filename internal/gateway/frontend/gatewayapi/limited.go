@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// unwatched tells that nothing is known of the objects of a namespace.
+// unwatched reports whether nothing is known of the objects of a namespace.
 func (in Input) unwatched(namespace string) bool {
 	return len(in.Only) > 0 && !slices.Contains(in.Only, namespace)
 }

@@ -92,20 +92,20 @@ func (l *Listener) Why() string {
 	return ""
 }
 
-// Secure tells that clients speak TLS to it.
+// Secure reports whether clients speak TLS to it.
 func (l *Listener) Secure() bool {
 	return l.Protocol == gatewayv1.HTTPSProtocolType || l.Protocol == gatewayv1.TLSProtocolType
 }
 
-// Passes tells that the TLS of clients goes through to backends.
+// Passes reports whether the TLS of clients goes through to backends.
 func (l *Listener) Passes() bool {
 	return l.Protocol == gatewayv1.TLSProtocolType && l.spec.TLS != nil && value(l.spec.TLS.Mode, gatewayv1.TLSModeTerminate) == gatewayv1.TLSModePassthrough
 }
 
-// HasNames tells that its names at its port are its own, also while it cannot be served: no other listener has them in its place.
+// HasNames reports whether its names at its port are its own, also while it cannot be served: no other listener has them in its place.
 func (l *Listener) HasNames() bool { return l.conflict == nil && !l.barred }
 
-// ends tells that the TLS of clients ends here, so that it needs a certificate.
+// ends reports whether the TLS of clients ends here, so that it needs a certificate.
 func (l *Listener) ends() bool { return l.Secure() && !l.Passes() }
 
 // owner is the object that a listener is of: who refers to Secrets, and which namespace is the same.

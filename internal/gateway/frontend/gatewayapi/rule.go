@@ -51,7 +51,7 @@ type match struct {
 	unknown bool
 }
 
-// known tells that it is known which requests the rule is for, or some of them.
+// known reports whether it is known which requests the rule is for, or some of them.
 func (r *rule) known() bool {
 	return slices.ContainsFunc(r.matches, func(m match) bool { return !m.unknown })
 }

@@ -7,12 +7,12 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/feature/ratelimit"
 )
 
-// SharesLimit tells that a rule has a rate limit that all pods count together, so that they need a secret in common, and each other.
+// SharesLimit reports whether a rule has a rate limit that all pods count together, so that they need a secret in common, and each other.
 func (g *Graph) SharesLimit() bool {
 	return slices.ContainsFunc(g.Rules, func(r Rule) bool { return sharesLimit(r.RateLimit) })
 }
 
-// SharesAffinity tells that a rule has the requests of a client sent to the same endpoint, so that the pods need a secret in common.
+// SharesAffinity reports whether a rule has the requests of a client sent to the same endpoint, so that the pods need a secret in common.
 func (g *Graph) SharesAffinity() bool {
 	return slices.ContainsFunc(g.Rules, func(r Rule) bool { return sharesAffinity(r.Affinity) })
 }

@@ -151,7 +151,7 @@ func overUDP(kind Kind) string {
 	return ""
 }
 
-// behind tells whether older routes have all of these listeners, where nothing but the listener selects a route. The oldest one
+// behind reports whether older routes have all of these listeners, where nothing but the listener selects a route. The oldest one
 // gets everything.
 func (b *builder) behind(g *Graph, route *Route, listeners []int) bool {
 	if route.Kind != TCPRoute && route.Kind != UDPRoute {
