@@ -92,12 +92,36 @@ func printYAML(out io.Writer, text []byte) error {
 	if err := utiljson.Unmarshal(text, &tree); err != nil {
 		return fmt.Errorf("read JSON for YAML: %w", err)
 	}
-	raw, err := yaml.Marshal(tree)
+	// The encoder does not quote the key <<, and who reads it merges what is below. A text that stands nowhere takes its place.
+	standIn := "merge-key"
+	for bytes.Contains(text, []byte(standIn)) {
+		standIn += "-"
+	}
+	raw, err := yaml.Marshal(renameMergeKeys(tree, standIn))
 	if err != nil {
 		return fmt.Errorf("encode as YAML: %w", err)
 	}
-	_, err = out.Write(raw)
+	_, err = out.Write(bytes.ReplaceAll(raw, []byte(standIn), []byte(`"<<"`)))
 	return err
+}
+
+// renameMergeKeys gives each key << another name.
+func renameMergeKeys(tree any, name string) any {
+	switch in := tree.(type) {
+	case map[string]any:
+		for key := range in {
+			in[key] = renameMergeKeys(in[key], name)
+		}
+		if value, has := in["<<"]; has {
+			delete(in, "<<")
+			in[name] = value
+		}
+	case []any:
+		for i := range in {
+			in[i] = renameMergeKeys(in[i], name)
+		}
+	}
+	return tree
 }
 
 // escapeUnprintable writes what is no printable character as \uXXXX. encoding/json leaves DEL

@@ -20,10 +20,10 @@ func TestEveryCharacterIsReadAgain(t *testing.T) {
 	}
 	views := map[string]string{
 		"all": all.String(), "empty": "", "control": "\x1b[2J\x7f\u0080\u009b\u009f", "next line": "a\u0085b", "separators": "a\u2028b\u2029c",
-		"byte order mark": "\ufeffa", "directions": "a\u202eb", "escapes": `\u0041\n`, "number": "1e3", "long": strings.Repeat("key", 1000),
+		"byte order mark": "\ufeffa", "directions": "a\u202eb", "escapes": `\u0041\n`, "number": "1e3", "merge": "<<", "stand-in": "merge-key: merge-key-\n<<: a\n", "long": strings.Repeat("key", 1000),
 	}
 	for name, text := range views {
-		want := map[string]any{"text": text, text: "key", "numbers": []any{1.5, float64(1 << 40), 0.0, true, nil}}
+		want := map[string]any{"text": text, text: "key", "lists": []any{map[string]any{"<<": map[string]any{"a": "b"}}}, "numbers": []any{1.5, float64(1 << 40), 0.0, true, nil}}
 		for _, format := range []Format{FormatJSON, FormatYAML} {
 			t.Run(name+" as "+string(format), func(t *testing.T) {
 				for _, show := range []func(*Format, *bytes.Buffer) error{

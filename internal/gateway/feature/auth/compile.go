@@ -43,16 +43,24 @@ func newJWT(auth JWT) (*JWT, *model.Fault) {
 			return nil, model.Invalid("auth.jwt.jwksURL: %q is not an http or https address", auth.JWKSURL)
 		}
 	}
+	var f *model.Fault
+	if auth.ClaimHeaders, f = editableClaims("auth.jwt.claimsToHeaders", auth.ClaimHeaders); f != nil {
+		return nil, f
+	}
+	return &auth, checkRequired(auth.Required)
+}
+
+// editableClaims returns the claims with the canonical names of their headers.
+func editableClaims(field string, claims []ClaimHeader) ([]ClaimHeader, *model.Fault) {
 	var headers []ClaimHeader
-	for _, claim := range auth.ClaimHeaders {
-		header, f := feature.EditableHeader("auth.jwt.claimsToHeaders", claim.Header)
+	for _, claim := range claims {
+		header, f := feature.EditableHeader(field, claim.Header)
 		if f != nil {
 			return nil, f
 		}
 		headers = append(headers, ClaimHeader{claim.Claim, header})
 	}
-	auth.ClaimHeaders = headers
-	return &auth, checkRequired(auth.Required)
+	return headers, nil
 }
 
 // checkRequired refuses what no token can fulfil: it is a mistake.

@@ -111,15 +111,10 @@ func CheckOIDC(auth OIDC, checks feature.Checks) (*OIDC, *model.Fault) {
 	if f := checkAfterLogout(&auth, checks); f != nil {
 		return nil, f
 	}
-	var headers []ClaimHeader
-	for _, claim := range auth.ClaimHeaders {
-		header, f := feature.EditableHeader("auth.oidc.claimsToHeaders", claim.Header)
-		if f != nil {
-			return nil, f
-		}
-		headers = append(headers, ClaimHeader{claim.Claim, header})
+	var f *model.Fault
+	if auth.ClaimHeaders, f = editableClaims("auth.oidc.claimsToHeaders", auth.ClaimHeaders); f != nil {
+		return nil, f
 	}
-	auth.ClaimHeaders = headers
 	return &auth, nil
 }
 

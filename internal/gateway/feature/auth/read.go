@@ -203,17 +203,26 @@ func (s *source) readJWT(in *slipwayv1alpha1.JWTAuth) (*JWT, *model.Fault) {
 	return auth, f
 }
 
+// key reads a key of a Secret. It returns all of the Secret, too.
+func (s *source) key(field, secret, key string) (value []byte, data map[string][]byte, f *model.Fault) {
+	if data, f = s.Secret(field, secret); f != nil {
+		return nil, nil, f
+	}
+	value, found := data[key]
+	if !found {
+		return nil, nil, &model.Fault{
+			Reason: slipwayv1alpha1.ReasonKeyNotFound, Message: fmt.Sprintf("%s: Secret %q has no key %q", field, secret, key),
+		}
+	}
+	return value, data, nil
+}
+
 // keySet reads a JSON Web Key Set from a Secret.
 func (s *source) keySet(ref *slipwayv1alpha1.SecretKeyReference) (*token.Keys, *model.Fault) {
 	const field = "auth.jwt.jwksSecretRef"
-	data, f := s.Secret(field, ref.Name)
+	raw, _, f := s.key(field, ref.Name, ref.Key)
 	if f != nil {
 		return nil, f
-	}
-	raw, found := data[ref.Key]
-	if !found {
-		return nil, &model.Fault{Reason: slipwayv1alpha1.ReasonKeyNotFound, Message: fmt.Sprintf(
-			"%s: Secret %q has no key %q", field, ref.Name, ref.Key)}
 	}
 	keys, err := token.ParseKeys(raw)
 	if err != nil {

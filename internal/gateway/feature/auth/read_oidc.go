@@ -62,14 +62,9 @@ func LogIn(in *slipwayv1alpha1.OIDCAuth, checks feature.Checks) (*OIDC, *model.F
 func (s *source) clientSecrets(in *slipwayv1alpha1.OIDCAuth) ([]Secret, *model.Fault) {
 	const field = "auth.oidc.clientSecretRef"
 	ref := in.ClientSecretRef
-	data, f := s.Secret(field, ref.Name)
+	raw, data, f := s.key(field, ref.Name, ref.Key)
 	if f != nil {
 		return nil, f
-	}
-	raw, found := data[ref.Key]
-	if !found {
-		return nil, &model.Fault{Reason: slipwayv1alpha1.ReasonKeyNotFound, Message: fmt.Sprintf(
-			"%s: Secret %q has no key %q", field, ref.Name, ref.Key)}
 	}
 	if ref.Key == IssuerKey || strings.TrimSpace(string(data[IssuerKey])) != in.Issuer {
 		return nil, invalidSecret(field, ref.Name, ref.Key, fmt.Sprintf(
