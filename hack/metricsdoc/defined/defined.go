@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/slipway-dev/slipway/internal/gateway"
-	"github.com/slipway-dev/slipway/internal/gateway/proxy"
+	"github.com/slipway-dev/slipway/internal/gateway/telemetry"
 	"github.com/slipway-dev/slipway/internal/metric"
 	"github.com/slipway-dev/slipway/internal/monitor/alarm"
 	"github.com/slipway-dev/slipway/internal/monitor/metrics"
@@ -20,7 +20,7 @@ func BySection() map[string][]metric.Definition {
 	sections := map[string][]metric.Definition{
 		"Operator":    slices.Concat(operator.Metrics, kindrole.Metrics),
 		"Monitor":     slices.Concat(metrics.Definitions(), alarm.Metrics(), monitorrule.Metrics),
-		"GatewayPods": slices.Concat(proxy.Definitions(), gateway.StateMetrics()),
+		"GatewayPods": slices.Concat(telemetry.Definitions(), gateway.StateMetrics()),
 	}
 	for _, kind := range operator.Kinds() {
 		sections[kind.Name] = kind.Metrics

@@ -1,8 +1,6 @@
 package proxy
 
 import (
-	"bytes"
-	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -41,28 +39,4 @@ func TestAnOutputThatNobodyReadsDelaysNoRequest(t *testing.T) {
 	if dropped == 0 || dropped > requests {
 		t.Errorf("%v lines are counted as dropped", dropped)
 	}
-	l := g.handler.log
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.pending) > maxLogPending || cap(l.pending) > 3*maxLogPending {
-		t.Errorf("%d bytes of lines are kept in %d", len(l.pending), cap(l.pending))
-	}
-}
-
-// halfWriter writes only half of what it gets.
-type halfWriter struct{ bytes.Buffer }
-
-func (w *halfWriter) Write(p []byte) (int, error) {
-	n, _ := w.Buffer.Write(p[:len(p)/2])
-	return n, errors.New("full")
-}
-
-func TestLinesThatAreLostAreCounted(t *testing.T) {
-	lost := 0
-	l := newAccessLog(&halfWriter{}, func(lines int) { lost += lines })
-	l.pending = []byte("one\ntwo\nthree\nfour\n")
-	if err := l.flush(); err == nil {
-		t.Error("no error")
-	}
-	want(t, "lines", lost, 2)
 }

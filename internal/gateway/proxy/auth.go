@@ -90,7 +90,7 @@ func (e *exchange) checkPassword(auth *authsetting.Basic) bool {
 		verdict = e.handler.passwords.check(e.r.Context(), attempt{
 			users: auth.Users, user: user, password: password, client: e.client.address, deadline: e.deadline(),
 		})
-		e.handler.metrics.passwords[verdict].Inc()
+		e.handler.authMetrics.passwords[verdict].Inc()
 	}
 	switch verdict {
 	case passwordRight:

@@ -47,7 +47,7 @@ func (k cached) lookUp(e *exchange) (response *upstream.Response, done bool) {
 	}
 	c.lookup = e.handler.cache.Look((*cache.Policy)(k.Policy), &c.request)
 	e.facts.cacheResult = c.lookup.Result.String()
-	e.handler.metrics.cache.answered(e.route, c.lookup.Result)
+	e.handler.cacheMetrics.answered(e.route.Name, c.lookup.Result)
 	switch c.lookup.Result {
 	case cache.Hit:
 		return c.give(e, c.lookup.Found), true

@@ -62,7 +62,7 @@ func TestWhatTheCacheSaysIsTheSameEverywhere(t *testing.T) {
 			before := len(log.String())
 			response, _ := c.send(request)
 			want(t, "Cache-Status", join(response.Header["Cache-Status"]), tc.status)
-			if err := c.handler.log.flush(); err != nil {
+			if err := c.handler.log.Flush(); err != nil {
 				t.Fatal(err)
 			}
 			if line := log.String()[before:]; !strings.Contains(line[strings.LastIndex(strings.TrimSpace(line), "\n")+1:], `"cache":"`+tc.log+`"`) {
@@ -70,7 +70,7 @@ func TestWhatTheCacheSaysIsTheSameEverywhere(t *testing.T) {
 			}
 			counted, err := testutil.GatherAndCount(metrics, "slipway_gateway_cache_requests_total")
 			want(t, "series", fmt.Sprint(counted, err), "5 <nil>")
-			got := testutil.ToFloat64(c.handler.metrics.cache.results.WithLabelValues("web", tc.log))
+			got := testutil.ToFloat64(c.handler.cacheMetrics.results.WithLabelValues("web", tc.log))
 			wanted := 1.0
 			if tc.log == "miss" {
 				wanted = 2 // with that of before
@@ -105,7 +105,8 @@ func TestACopyDoesNotHaveTheConditionsOfTheCache(t *testing.T) {
 // A backend that answers 304 about something else is asked once more, and retries count once.
 func TestAFailedConfirmationCountsNothingTwice(t *testing.T) {
 	var asked atomic.Int64
-	c := startCounting(t, Options{}, `[{name: web, backendService: {name: app, port: 80}, cache: {}, retries: {attempts: 1, retryOn: ["503"]}}]`,
+	registry := prometheus.NewPedanticRegistry()
+	c := startCounting(t, Options{Metrics: registry}, `[{name: web, backendService: {name: app, port: 80}, cache: {}, retries: {attempts: 1, retryOn: ["503"]}}]`,
 		func(w http.ResponseWriter, r *http.Request) {
 			n := asked.Add(1)
 			w.Header().Set("Cache-Control", "max-age=60")
@@ -123,7 +124,7 @@ func TestAFailedConfirmationCountsNothingTwice(t *testing.T) {
 	c.later(time.Hour)
 	response, body := c.get("/")
 	want(t, "the answer", status(response)+body, "200answer 4")
-	want(t, "retries", testutil.ToFloat64(c.handler.metrics.of(c.handler.current.Load(), c.handler.current.Load().Table.Routes[0]).retries), 1.0)
+	want(t, "retries", series(t, registry)["slipway_gateway_retries_total web"], 1.0)
 	_, body = c.get("/")
 	want(t, "the new one is kept", body+fmt.Sprint(asked.Load()), "answer 44")
 }

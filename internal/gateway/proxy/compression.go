@@ -8,7 +8,11 @@ import (
 )
 
 // compression compresses responses of a route.
-type compression struct{ *compress.Policy }
+type compression struct {
+	*compress.Policy
+
+	bytes *compressedBytes
+}
 
 // encoding compresses the body of a response. encoder is nil if it stays as it is. received are the bytes that it has got.
 type encoding struct {
@@ -25,7 +29,7 @@ func (c compression) body(e *exchange, response *upstream.Response, to bodyWrite
 	if verdict.Coding != compress.Identity && e.r.Method != http.MethodHead {
 		owner := compress.Owner{Client: e.client.shareOf, Route: e.route.Name}
 		if s.encoder = e.handler.encoders.Take(verdict.Coding, owner, to); s.encoder == nil {
-			e.handler.metrics.compressionBusy.Inc()
+			e.handler.compressionMetrics.busy.Inc()
 			verdict = verdict.Without()
 		}
 	}
@@ -38,12 +42,13 @@ func (c compression) body(e *exchange, response *upstream.Response, to bodyWrite
 }
 
 // end gives the encoder back. One that has panicked is not used again.
-func (compression) end(e *exchange, returned bool) {
+func (c compression) end(e *exchange, returned bool) {
 	s := slotOf[encoding](e)
 	if s.encoder == nil {
 		return
 	}
-	e.handler.metrics.compressed(e.state, e.route, s.received, e.answer.sent)
+	c.bytes.in.Add(float64(s.received))
+	c.bytes.out.Add(float64(e.answer.sent))
 	if returned {
 		e.handler.encoders.Give(s.encoder)
 	} else {

@@ -96,7 +96,7 @@ func (d *datagramServer) forward(ctx context.Context, from netip.AddrPort, data 
 		s, failure := d.session(ctx, from)
 		if s == nil {
 			if failure != "" {
-				h.metrics.datagrams.drop(failure)
+				h.metrics.DatagramDropped(failure)
 			}
 			return
 		}
@@ -112,7 +112,7 @@ func (d *datagramServer) forward(ctx context.Context, from netip.AddrPort, data 
 			break
 		}
 	}
-	h.metrics.datagrams.drop(upstream.Connect.String())
+	h.metrics.DatagramDropped(upstream.Connect.String())
 }
 
 // session returns the session of a client, or begins one.
@@ -310,7 +310,7 @@ func (s *session) answerOne() error {
 	}
 	s.touch()
 	if _, err := s.server.conn.WriteToUDPAddrPort(buffer[:n], s.client); err != nil {
-		s.server.server.handler.metrics.datagrams.drop("client_write")
+		s.server.server.handler.metrics.DatagramDropped("client_write")
 		return nil
 	}
 	s.sent.Add(int64(n))

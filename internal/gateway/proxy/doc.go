@@ -37,15 +37,12 @@
 //	stream.go                 bodies over HTTP/2, in both directions
 //	grpc.go                   statuses and timeouts of gRPC
 //	tunnel.go                 connections that leave HTTP, such as WebSocket
-//	trace.go                  spans of traces
-//	accesslog.go              the access log
-//	accesslog_stream.go       lines of the access log about connections and sessions
-//	metrics.go                metrics of requests
-//	metrics_series.go         series that only some routes have
+//	metrics_routes.go         metrics of the routes of a table
+//	report_stream.go          what is logged and counted of connections and sessions
+//	metrics_auth.go           metrics of auth
 //	metrics_cache.go          metrics of the cache
 //	metrics_compression.go    metrics of compression
 //	metrics_external.go       metrics of Services that are asked
-//	metrics_stream.go         metrics of connections and datagrams
 //	crash.go                  what is done after a panic
 //	config.go                 the part of a spec that concerns all requests
 //	backends.go               health of the endpoints of every backend

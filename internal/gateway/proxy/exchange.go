@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/telemetry"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 	"github.com/slipway-dev/slipway/internal/gateway/whole"
 )
@@ -101,6 +102,7 @@ type exchangeFacts struct {
 	hide, judged []string
 	cookies      []string
 
+	planned     bool   // by maintenance: the answer is no error
 	encoded     bool   // by compression: the body of the response is not as the backend has sent it
 	cacheResult string // by the cache, for the access log; empty if the route has none
 }
@@ -129,17 +131,40 @@ func (e *exchange) end() {
 
 // report counts and logs the request.
 func (e *exchange) report() {
-	duration := e.handler.options.Clock.Since(e.start)
-	if e.state != nil {
-		e.handler.metrics.observe(e.state, e.route, e.answer.status, e.answer.failure, duration)
+	now := e.handler.options.Clock.Now()
+	_, path, _ := splitTarget(e.r.RequestURI)
+	line := telemetry.Line{
+		Start: e.start, Duration: now.Sub(e.start), Method: e.r.Method, Host: e.r.Host, Path: path, Protocol: e.r.Proto,
+		Status: e.answer.status, Sent: e.answer.sent, Client: e.client.text, Identity: e.facts.identity, Agent: e.r.Header.Get("User-Agent"),
+		Endpoint: e.answer.endpoint, Cache: e.facts.cacheResult, Failure: e.answer.failure,
 	}
-	e.handler.log.write(e, duration)
-	e.endSpan()
+	if e.route != nil {
+		line.Route = e.route.Name
+	}
+	percent := uint32(100)
+	if e.state != nil {
+		e.metrics().Observe(line.Status, e.facts.planned, line.Duration)
+		percent = e.state.LogPercent
+	}
+	e.handler.log.Write(&line, percent)
+	if e.span != nil {
+		telemetry.EndSpan(e.span, &line, now)
+	}
+}
+
+// metrics are those of the route.
+func (e *exchange) metrics() *telemetry.Route {
+	if e.state == nil || e.route == nil {
+		return e.handler.metrics.NoRoute()
+	}
+	return e.state.metrics[e.route.Place]
 }
 
 // serve answers the request.
 func (e *exchange) serve() {
-	e.startSpan()
+	if tracer := e.handler.options.Tracer; tracer != nil {
+		e.span = telemetry.StartSpan(e.r.Context(), tracer, e.r.Header, e.start)
+	}
 	e.findClient()
 	if e.enter() && e.findRoute() {
 		e.follow()
@@ -366,7 +391,7 @@ func (e *exchange) refuseShare(lack table.Lack) {
 	if lack == table.LackBackend {
 		status, failure = http.StatusInternalServerError, failureNoBackend
 	} else {
-		e.handler.metrics.failed(e.state, e.route, upstream.NoEndpoints)
+		e.metrics().Failed(upstream.NoEndpoints)
 	}
 	e.refuse(status, failure)
 }

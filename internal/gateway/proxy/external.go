@@ -42,7 +42,7 @@ func (e *exchange) askExternal(auth *authsetting.External) bool {
 		return e.refuse(http.StatusBadRequest, "path")
 	}
 	if auth.Backend == nil {
-		e.handler.metrics.external.asked(e.route, externalFailed, 0)
+		e.handler.authMetrics.external.asked(e.route.Name, externalFailed, 0)
 		return e.refuse(http.StatusServiceUnavailable, "auth_unavailable")
 	}
 	if auth.MaxBody > 0 && !e.readJudged(auth.MaxBody) {
@@ -53,7 +53,7 @@ func (e *exchange) askExternal(auth *authsetting.External) bool {
 		ask = e.askGRPC
 	}
 	result := ask(auth)
-	e.handler.metrics.external.asked(e.route, result, e.handler.options.Clock.Since(began))
+	e.handler.authMetrics.external.asked(e.route.Name, result, e.handler.options.Clock.Since(began))
 	return result == externalAllowed || result == externalLetIn
 }
 

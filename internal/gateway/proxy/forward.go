@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/telemetry"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
@@ -53,7 +54,7 @@ func (e *exchange) forward() {
 func (e *exchange) ask(service *upstream.Service) (again bool) {
 	response, err := service.Do(e.r.Context(), &e.request)
 	if e.request.Resent() > 0 || e.request.BudgetExhausted() {
-		e.handler.metrics.retried(e.state, e.route, &e.request)
+		e.metrics().Retried(&e.request)
 	}
 	if err != nil {
 		e.explain(err)
@@ -89,7 +90,7 @@ func (e *exchange) explain(err error) {
 	if failure, ok := errors.AsType[*upstream.Error](err); ok {
 		e.answer.endpoint = failure.Endpoint
 	}
-	e.handler.metrics.failed(e.state, e.route, kind)
+	e.metrics().Failed(kind)
 	if (kind == upstream.RequestBody && errors.Is(err, os.ErrDeadlineExceeded)) || e.clientStalled() {
 		if e.r.ProtoMajor == 1 {
 			e.w.Header()["Connection"] = []string{"close"}
@@ -251,7 +252,7 @@ func (e *exchange) trailersOf(trailer http.Header) []upstream.Field {
 // addFields copies the client's fields that are for the backend.
 func (e *exchange) addFields() {
 	for name, values := range e.r.Header {
-		if fieldname.OfConnection(name) || forwardedField(name) || e.isHidden(name) || slices.Contains(e.nominated, name) || e.replacesTrace(name) {
+		if fieldname.OfConnection(name) || forwardedField(name) || e.isHidden(name) || slices.Contains(e.nominated, name) || e.span != nil && telemetry.IsTraceField(name) {
 			continue
 		}
 		if name == "Cookie" {
@@ -276,7 +277,9 @@ func (e *exchange) addFields() {
 	e.fields = append(e.fields, upstream.Field{Name: "Via", Value: e.handler.via[version]})
 	e.addForwarded()
 	e.fields = append(e.fields, e.facts.add...)
-	e.addTrace()
+	if e.span != nil {
+		telemetry.AddTrace(e.r.Context(), e.span, &e.fields)
+	}
 	for _, edit := range [...]*model.HeaderEdit{e.route.RequestHeaders, e.chosen.RequestHeaders} {
 		if edit != nil {
 			e.editFields(edit)

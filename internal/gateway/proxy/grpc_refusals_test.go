@@ -75,7 +75,7 @@ func TestClientsOfGRPCAreRefusedInGRPC(t *testing.T) {
 				t.Errorf("got %v %q", got.Code(), got.Message())
 			}
 			eventually(t, "it is logged", func() bool {
-				_ = g.handler.log.flush()
+				_ = g.handler.log.Flush()
 				return strings.Contains(logged.String(), `"host":"`+host+`"`) && strings.Contains(logged.String(), `"status":`+tc.status+`,`)
 			})
 		})

@@ -22,6 +22,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/panics"
 	"github.com/slipway-dev/slipway/internal/gateway/published"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/telemetry"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 	"github.com/slipway-dev/slipway/internal/gateway/whole"
 )
@@ -109,19 +110,24 @@ type Config struct {
 
 // Handler serves requests according to the table.
 type Handler struct {
-	options     Options
-	registry    *upstream.Registry
-	keys        *jwks.Registry
-	providers   *published.Registry[oidc.Provider]
-	traffic     oidc.Traffic
-	tokens      *http.Client // gets tokens from providers
-	limiter     *limiter
-	passwords   *passwords
-	kept        *whole.Room
-	log         *accessLog
-	metrics     *metrics
-	mirrors     *mirrors
-	encoders    *compress.Pool
+	options   Options
+	registry  *upstream.Registry
+	keys      *jwks.Registry
+	providers *published.Registry[oidc.Provider]
+	traffic   oidc.Traffic
+	tokens    *http.Client // gets tokens from providers
+	limiter   *limiter
+	passwords *passwords
+	kept      *whole.Room
+	log       *telemetry.Log
+	metrics   *telemetry.Metrics
+	mirrors   *mirrors
+	encoders  *compress.Pool
+
+	cacheMetrics       *cacheMetrics
+	authMetrics        *authMetrics
+	compressionMetrics *compressionMetrics
+
 	cache       *cache.Store
 	tunnels     conns // upgraded to another protocol, or forwarded as they are
 	draining    atomic.Bool
@@ -150,7 +156,7 @@ type state struct {
 	services   []*upstream.Service     // by Backend.Index
 	keys       map[string]*jwks.Source // by address
 	logins     map[*authsetting.OIDC]*login
-	metrics    []*routeMetrics // by Route.Place
+	metrics    []*telemetry.Route // by Route.Place
 	affinities affinities
 	steps      []*steps // by Route.Place
 }
@@ -188,7 +194,7 @@ func New(options Options) *Handler {
 	h := &Handler{
 		options:   options,
 		limiter:   newLimiter(options.Clock),
-		metrics:   newMetrics(options.Metrics, store),
+		metrics:   telemetry.New(options.Metrics),
 		mirrors:   newMirrors(),
 		encoders:  compress.NewPool(),
 		cache:     store,
@@ -197,15 +203,14 @@ func New(options Options) *Handler {
 		ownKey:    newKey(),
 	}
 	h.passwords.panics = options.Panics
-	h.log = newAccessLog(options.AccessLog, func(lines int) { h.metrics.dropped.Add(float64(lines)) })
-	h.connections.Refused = func(why connlimit.Refusal) { h.metrics.refused[why].Inc() }
-	h.metrics.watchConnections(options.Metrics, h.connections.Open)
-	h.sessions.Refused = func(why connlimit.Refusal) { h.metrics.datagrams.drop(limitNames[why]) }
-	h.metrics.watchSessions(options.Metrics, h.sessions.Open)
-	h.metrics.watchEncoders(options.Metrics, h.encoders.InUse)
-	h.keys = jwks.NewRegistry(jwks.Options{Failing: options.KeysFailing, Fetched: h.metrics.fetched, MissingChanged: options.KeysMissingChanged, Panics: options.Panics, Guard: options.Guard})
-	h.providers = newProviders(&options, h.metrics.fetched)
-	h.traffic.Renewed, h.traffic.Panics, h.tokens = h.metrics.renewed, options.Panics, oidc.NewHTTPClient(options.Guard)
+	h.log = telemetry.NewLog(options.AccessLog, options.Gateway, h.metrics.LinesDropped)
+	h.connections.Refused, h.sessions.Refused = h.metrics.ConnectionRefused, h.metrics.SessionRefused
+	telemetry.WatchConnections(options.Metrics, h.connections.Open, h.sessions.Open)
+	h.cacheMetrics, h.authMetrics = newCacheMetrics(options.Metrics, store), newAuthMetrics(options.Metrics)
+	h.compressionMetrics = newCompressionMetrics(options.Metrics, h.encoders.InUse)
+	h.keys = jwks.NewRegistry(jwks.Options{Failing: options.KeysFailing, Fetched: h.authMetrics.fetched, MissingChanged: options.KeysMissingChanged, Panics: options.Panics, Guard: options.Guard})
+	h.providers = newProviders(&options, h.authMetrics.fetched)
+	h.traffic.Renewed, h.traffic.Panics, h.tokens = h.authMetrics.renewed, options.Panics, oidc.NewHTTPClient(options.Guard)
 	options.Upstream.Checked, options.Upstream.Panics = h.checked, options.Panics
 	h.registry = upstream.NewRegistry(options.Upstream)
 	h.everywhere = everywhere()
@@ -231,12 +236,12 @@ func (h *Handler) Set(config Config) {
 	}
 	h.setAffinities(next)
 	next.keys, next.logins = h.keySources(routes), h.loginsOf(routes)
-	next.metrics = h.metrics.forRoutes(routes)
+	next.metrics = h.routeMetrics(routes)
 	var kept map[cache.Backend]bool
 	next.cached, kept = cachedBackends(config.Table)
 	next.caches = len(kept) > 0
 	h.bindSteps(next)
-	h.metrics.setChecks(backends)
+	h.metrics.SetChecks(backends)
 	h.connections.SetLimits(config.Connections)
 	h.sessions.SetLimits(config.Connections)
 	h.current.Store(next)
@@ -247,7 +252,7 @@ func (h *Handler) Set(config Config) {
 	h.registry.Keep(func(id string) bool { return used[id] })
 	h.keepProviders(next.logins)
 	h.keys.Keep(func(address string) bool { return next.keys[address] != nil })
-	h.metrics.keepRoutes(routes)
+	h.keepMetrics(routes)
 }
 
 // keySources returns the sources of public keys that the routes need.

@@ -31,7 +31,7 @@ func protocolOf(backend *model.Backend) upstream.Protocol {
 
 // checked is called after each check of an endpoint.
 func (h *Handler) checked(result upstream.CheckResult) {
-	h.metrics.checked(result.Service, result.Err)
+	h.metrics.Checked(result.Service, result.Err)
 	if result.Changed && h.options.HealthChanged != nil {
 		h.options.HealthChanged(result.Service, result.Endpoint, result.Err)
 	}

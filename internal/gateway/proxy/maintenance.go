@@ -8,7 +8,7 @@ import (
 	maintenancesetting "github.com/slipway-dev/slipway/internal/gateway/feature/maintenance"
 )
 
-// failureMaintenance is also the status in metrics.
+// failureMaintenance is also the status in metrics: what was planned is no error of the server, and nobody is to be called for it.
 const failureMaintenance = "maintenance"
 
 // maintenance answers the requests of a route while it is closed.
@@ -21,6 +21,7 @@ func (m maintenance) admit(e *exchange) bool {
 	if !closed {
 		return true
 	}
+	e.facts.planned = true
 	if !ends.IsZero() {
 		seconds := int64((ends.Sub(now) + time.Second - 1) / time.Second)
 		e.w.Header()["Retry-After"] = []string{strconv.FormatInt(seconds, 10)}

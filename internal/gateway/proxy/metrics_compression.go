@@ -1,22 +1,54 @@
 package proxy
 
 import (
+	"sync"
+
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/telemetry"
 )
 
-// watchEncoders registers the number of encoders in use.
-func (m *metrics) watchEncoders(registerer prometheus.Registerer, inUse func() int) {
-	if registerer == nil {
-		return
-	}
-	registerer.MustRegister(newGauge("compression_encoders", func() float64 { return float64(inUse()) }))
+// compressionMetrics count bytes before and after compression.
+type compressionMetrics struct {
+	bytes *prometheus.CounterVec
+	busy  prometheus.Counter
+
+	mu     sync.Mutex
+	routes map[string]*compressedBytes // that have compressed
 }
 
-// compressed counts the bytes of a body that was compressed.
-func (m *metrics) compressed(s *state, route *table.Route, in, out int64) {
-	r := m.of(s, route)
-	r.compressedIn.Add(float64(in))
-	r.compressedOut.Add(float64(out))
+// compressedBytes are the bytes of a route.
+type compressedBytes struct{ in, out prometheus.Counter }
+
+// newCompressionMetrics also registers the number of encoders in use.
+func newCompressionMetrics(registerer prometheus.Registerer, inUse func() int) *compressionMetrics {
+	m := &compressionMetrics{bytes: telemetry.NewCounter("compression_bytes_total"), routes: map[string]*compressedBytes{}}
+	busy := telemetry.NewCounter("compression_busy_total")
+	m.busy = busy.WithLabelValues()
+	telemetry.Register(registerer, m.bytes, busy, telemetry.NewGauge("compression_encoders", func() float64 { return float64(inUse()) }))
+	return m
+}
+
+// of returns the metrics of a route that compresses.
+func (m *compressionMetrics) of(route string) *compressedBytes {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.routes[route]
+	if known == nil {
+		known = &compressedBytes{m.bytes.WithLabelValues(route, "in"), m.bytes.WithLabelValues(route, "out")}
+		m.routes[route] = known
+	}
+	return known
+}
+
+// keep removes the metrics of all other routes. A route that compresses no more keeps its counts.
+func (m *compressionMetrics) keep(routes map[string]bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for name := range m.routes {
+		if !routes[name] {
+			delete(m.routes, name)
+			m.bytes.DeletePartialMatch(prometheus.Labels{"route": name})
+		}
+	}
 }

@@ -73,7 +73,7 @@ func TestMetricsAreBoundedByRoutes(t *testing.T) {
 	before := g.handler.current.Load()
 	g.handler.Set(Config{Table: compile(t, `[{name: a, path: /a, backendService: {name: app, port: 80}}]`, nil, backend)})
 	// A request fails that was in flight.
-	g.handler.metrics.failed(before, before.Table.Routes[1], upstream.Reset)
+	before.metrics[1].Failed(upstream.Reset)
 	for name := range series(t, registry) {
 		if strings.Contains(name, "none") {
 			t.Errorf("left of a route that is no more: %s", name)

@@ -140,7 +140,7 @@ func (e *exchange) beginLogin(l *login, b *oidc.Browser) bool {
 	if err != nil {
 		return e.refuse(http.StatusInternalServerError, "oidc")
 	}
-	e.handler.metrics.loginBegun.Inc()
+	e.handler.authMetrics.begun.Inc()
 	e.setCookies(cookies)
 	return e.send(http.StatusFound, location, "unauthenticated")
 }
@@ -193,7 +193,7 @@ func (e *exchange) finishLogin(l *login, b *oidc.Browser) bool {
 		kept, err = l.client.Keep(b, session)
 	}
 	kind := oidc.KindOf(err)
-	e.handler.metrics.logins[kind].Inc()
+	e.handler.authMetrics.logins[kind].Inc()
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:

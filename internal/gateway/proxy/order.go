@@ -74,7 +74,7 @@ func (h *Handler) stepsOf(s *state, r *table.Route) steps {
 		bound.send = append(bound.send, c.ask)
 	}
 	if r.Compression != nil { // after the cache: it keeps what the backend sends
-		z := compression{r.Compression}
+		z := compression{r.Compression, h.compressionMetrics.of(r.Name)}
 		bound.body, bound.end = append(bound.body, z.body), append(bound.end, z.end)
 	}
 	return bound

@@ -174,23 +174,6 @@ func TestAPasswordThatPanicsIsWrong(t *testing.T) {
 	want(t, "the next", guess("right"), passwordRight)
 }
 
-// The access log is one for all clients. A line that panics must not keep it.
-func TestALineThatPanicsIsNotLogged(t *testing.T) {
-	var out lockedbuffer.Buffer
-	l := newAccessLog(&out, nil)
-	report, doing := reported()
-	func() {
-		defer report.Catch("write a line")
-		l.append(func(b []byte) []byte { _ = append(b, "half a line"...); panic("a defect") })
-	}()
-	want(t, "told", <-doing, "write a line")
-	l.append(func(b []byte) []byte { return append(b, "a line\n"...) })
-	if err := l.flush(); err != nil {
-		t.Fatal(err)
-	}
-	want(t, "the log", out.String(), "a line\n")
-}
-
 // Who would be let in without an answer is not let in because of a defect.
 func TestADefectLetsNobodyIn(t *testing.T) {
 	backend, _ := recording(t)

@@ -176,7 +176,7 @@ func (s *Server) Run(ctx context.Context) error {
 	wait.Go(func() { s.handler.keys.Run(ctx, s.options.Clock) })
 	wait.Go(func() { s.handler.providers.Run(ctx, s.options.Clock) })
 	logged := make(chan error, 1)
-	go func() { logged <- s.handler.log.run(ctx, s.options.Clock) }()
+	go func() { logged <- s.handler.log.Run(ctx, s.options.Clock) }()
 
 	s.startOptions(ctx)
 	var failure error

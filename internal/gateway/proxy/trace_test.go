@@ -92,7 +92,7 @@ func TestASpanTellsWhatWentWrong(t *testing.T) {
 	if text := fmt.Sprint(failed.Attributes()); !strings.Contains(text, "503") || !strings.Contains(text, failed.Status().Description) {
 		t.Errorf("got %s", text)
 	}
-	want(t, "name where no route matches", unknown.Name(), noRoute)
+	want(t, "name where no route matches", unknown.Name(), "-")
 	want(t, "status where no route matches", unknown.Status().Code, codes.Unset)
 }
 

@@ -1,4 +1,4 @@
-package proxy
+package telemetry
 
 import (
 	"bytes"
@@ -26,11 +26,31 @@ const (
 	lastLogLines = 2 * time.Second
 )
 
-// accessLog writes one JSON object per line. It holds no query, no cookie and no field with
+// Line is what is logged of a request that has ended.
+type Line struct {
+	Start    time.Time
+	Duration time.Duration
+	Method   string
+	Host     string
+	Path     string // without the query, which may hold keys
+	Protocol string
+	Route    string // empty: there was none
+	Status   int
+	Sent     int64  // bytes of the response's body
+	Client   string // the address
+	Identity string // that the client has proven; empty: none
+	Agent    string // the field User-Agent
+	Endpoint string // that has answered; empty: none
+	Cache    string // what the cache says; empty: the route has none
+	Failure  string // empty: there was none
+}
+
+// Log is the access log. It writes one JSON object per line. It holds no query, no cookie and no field with
 // credentials. A request never waits for the output: if the output blocks, lines are
 // dropped.
-type accessLog struct {
+type Log struct {
 	out     io.Writer // nil: no access log
+	gateway string    // namespace and name of the Gateway; empty: the lines have none
 	dropped func(lines int)
 	full    chan struct{} // has a value when enough text is pending
 
@@ -40,19 +60,22 @@ type accessLog struct {
 	spare   []byte
 }
 
-func newAccessLog(out io.Writer, dropped func(lines int)) *accessLog {
-	return &accessLog{out: out, dropped: dropped, full: make(chan struct{}, 1)}
+// NewLog returns a log that must be run. out nil: nothing is logged. gateway is in each line, unless it is empty. dropped is told of
+// lines that are lost.
+func NewLog(out io.Writer, gateway string, dropped func(lines int)) *Log {
+	return &Log{out: out, gateway: gateway, dropped: dropped, full: make(chan struct{}, 1)}
 }
 
-func (l *accessLog) write(e *exchange, duration time.Duration) {
-	if l.out == nil || !sampled(e) {
+// Write writes a line. percent is how many of them are written. Errors of the server always are, except at 0.
+func (l *Log) Write(of *Line, percent uint32) {
+	if l.out == nil || !isSampled(percent, of.Status >= http.StatusInternalServerError) {
 		return
 	}
-	l.append(func(b []byte) []byte { return appendLine(b, e, duration) })
+	l.append(func(b []byte) []byte { return l.appendLine(b, of) })
 }
 
 // append adds a line, or drops it when too much waits.
-func (l *accessLog) append(line func([]byte) []byte) {
+func (l *Log) append(line func([]byte) []byte) {
 	size := l.take(line)
 	if size > maxLogPending {
 		l.dropped(1)
@@ -67,7 +90,7 @@ func (l *accessLog) append(line func([]byte) []byte) {
 
 // take adds a line if it fits, and returns how much would be pending with it. A line that panics is not added. The room that was made
 // for a line stays for the next one.
-func (l *accessLog) take(line func([]byte) []byte) (size int) {
+func (l *Log) take(line func([]byte) []byte) (size int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before := len(l.pending)
@@ -79,9 +102,9 @@ func (l *accessLog) take(line func([]byte) []byte) (size int) {
 	return size
 }
 
-// run writes lines until the context ends. Then it writes the rest, unless the output
+// Run writes lines until the context ends. Then it writes the rest, unless the output
 // blocks.
-func (l *accessLog) run(ctx context.Context, ticking clock.WithTicker) error {
+func (l *Log) Run(ctx context.Context, ticking clock.WithTicker) error {
 	if l.out == nil {
 		<-ctx.Done()
 		return nil
@@ -89,7 +112,7 @@ func (l *accessLog) run(ctx context.Context, ticking clock.WithTicker) error {
 	ended := make(chan error, 1)
 	go func() {
 		l.collect(ctx, ticking)
-		ended <- l.flush()
+		ended <- l.Flush()
 	}()
 	<-ctx.Done()
 	select {
@@ -101,7 +124,7 @@ func (l *accessLog) run(ctx context.Context, ticking clock.WithTicker) error {
 }
 
 // collect writes lines when there is enough text, or when some have waited long enough.
-func (l *accessLog) collect(ctx context.Context, ticking clock.WithTicker) {
+func (l *Log) collect(ctx context.Context, ticking clock.WithTicker) {
 	ticker := ticking.NewTicker(logFlushEvery)
 	defer ticker.Stop()
 	for {
@@ -111,21 +134,17 @@ func (l *accessLog) collect(ctx context.Context, ticking clock.WithTicker) {
 		case <-ticker.C():
 		case <-l.full:
 		}
-		_ = l.flush() // lost lines are counted, and nothing more can be done
+		_ = l.Flush() // lost lines are counted, and nothing more can be done
 	}
 }
 
-func sampled(e *exchange) bool {
-	if e.state == nil || e.state.LogPercent >= 100 {
-		return true
-	}
-	if e.state.LogPercent == 0 {
-		return false
-	}
-	return e.answer.status >= http.StatusInternalServerError || rand.Uint32N(100) < e.state.LogPercent
+// isSampled reports whether one of many is logged. What always is logged is so except at 0.
+func isSampled(percent uint32, always bool) bool {
+	return percent >= 100 || percent > 0 && (always || rand.Uint32N(100) < percent)
 }
 
-func (l *accessLog) flush() error {
+// Flush writes what waits.
+func (l *Log) Flush() error {
 	if l.out == nil {
 		return nil
 	}
@@ -146,39 +165,38 @@ func (l *accessLog) flush() error {
 	return err
 }
 
-func appendLine(b []byte, e *exchange, duration time.Duration) []byte {
+func (l *Log) appendLine(b []byte, of *Line) []byte {
 	b = append(b, `{"time":"`...)
-	b = e.start.UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z")
+	b = of.Start.UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z")
 	b = append(b, '"')
-	b = appendText(b, "method", e.r.Method)
-	b = appendText(b, "host", e.r.Host)
-	_, path, _ := splitTarget(e.r.RequestURI)
-	b = appendText(b, "path", path)
-	b = appendText(b, "protocol", e.r.Proto)
-	if gateway := e.handler.options.Gateway; gateway != "" {
-		b = appendText(b, "gateway", gateway)
+	b = appendText(b, "method", of.Method)
+	b = appendText(b, "host", of.Host)
+	b = appendText(b, "path", of.Path)
+	b = appendText(b, "protocol", of.Protocol)
+	if l.gateway != "" {
+		b = appendText(b, "gateway", l.gateway)
 	}
-	if e.route != nil {
-		b = appendText(b, "route", e.route.Name)
+	if of.Route != "" {
+		b = appendText(b, "route", of.Route)
 	}
-	b = appendNumber(b, "status", int64(e.answer.status))
-	b = appendNumber(b, "bytes", e.answer.sent)
-	b = appendNumber(b, "duration_us", duration.Microseconds())
-	b = appendText(b, "client", e.client.text)
-	if e.facts.identity != "" {
-		b = appendText(b, "identity", e.facts.identity)
+	b = appendNumber(b, "status", int64(of.Status))
+	b = appendNumber(b, "bytes", of.Sent)
+	b = appendNumber(b, "duration_us", of.Duration.Microseconds())
+	b = appendText(b, "client", of.Client)
+	if of.Identity != "" {
+		b = appendText(b, "identity", of.Identity)
 	}
-	if agent := e.r.Header.Get("User-Agent"); agent != "" {
-		b = appendText(b, "user_agent", agent)
+	if of.Agent != "" {
+		b = appendText(b, "user_agent", of.Agent)
 	}
-	if e.answer.endpoint != "" {
-		b = appendText(b, "upstream", e.answer.endpoint)
+	if of.Endpoint != "" {
+		b = appendText(b, "upstream", of.Endpoint)
 	}
-	if e.facts.cacheResult != "" {
-		b = appendText(b, "cache", e.facts.cacheResult)
+	if of.Cache != "" {
+		b = appendText(b, "cache", of.Cache)
 	}
-	if e.answer.failure != "" {
-		b = appendText(b, "failure", e.answer.failure)
+	if of.Failure != "" {
+		b = appendText(b, "failure", of.Failure)
 	}
 	return append(b, '}', '\n')
 }
