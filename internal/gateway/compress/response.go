@@ -26,10 +26,17 @@ var summed = [...]string{"Content-Digest", "Repr-Digest", "Digest", "Content-Md5
 // body.
 func OfBody(name string) bool { return name == "Etag" || slices.Contains(summed[:], name) }
 
+// Request is what the client has asked for.
+type Request struct {
+	Method string
+	Header http.Header
+	HTTP10 bool // the client knows no HTTP/1.1
+}
+
 // Decide decides about a response with a known length, or -1. Answers to other methods than
 // GET and HEAD stay as they are: a client may send the tag of such an answer in If-Match, where
 // a weak one fits nothing (RFC 9110, 13.1.1).
-func (p *Policy) Decide(r *http.Request, status int, header http.Header, length int64) Verdict {
+func (p *Policy) Decide(r Request, status int, header http.Header, length int64) Verdict {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return Verdict{}
 	}
@@ -42,7 +49,7 @@ func (p *Policy) Decide(r *http.Request, status int, header http.Header, length 
 		return Verdict{}
 	case r.Header["Range"] != nil, hasDirective(r.Header["Cache-Control"], "no-transform"):
 		return Verdict{varies: true}
-	case !r.ProtoAtLeast(1, 1): // the end of a body would be hard to see
+	case r.HTTP10: // the end of a body would be hard to see
 		return Verdict{varies: true}
 	}
 	coding := Negotiate(r.Header["Accept-Encoding"], p.Codings)

@@ -107,7 +107,7 @@ func TestResponses(t *testing.T) {
 				length = test.length
 			}
 			header := fields(test.response...)
-			policy.Decide(r, status, header, length).Apply(header)
+			policy.Decide(Request{Method: r.Method, Header: r.Header, HTTP10: !r.ProtoAtLeast(1, 1)}, status, header, length).Apply(header)
 			if diff := cmp.Diff(fields(test.want...), header); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}

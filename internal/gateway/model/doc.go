@@ -7,6 +7,7 @@
 //	edit.go              what a rule changes: rewrite, header fields, redirect, an own answer
 //	problem.go           Fault and Problem: why something is not served as written
 //	ref.go               references to Services
+//	timeouts.go          how long the parts of an exchange may take
 //	retries.go           how often and why a request is sent again
 //	tls.go               TLS to backends
 //	tls_keys.go          certificates with keys, and how long a key may be

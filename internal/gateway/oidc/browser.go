@@ -11,17 +11,17 @@ const maxTarget = 512
 
 // IsNavigation reports whether a browser asks for a page. Only then can it be sent to the provider: a script would follow into
 // a page that it does not expect.
-func IsNavigation(r *http.Request) bool {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+func IsNavigation(method string, header http.Header) bool {
+	if method != http.MethodGet && method != http.MethodHead {
 		return false
 	}
-	if mode := r.Header["Sec-Fetch-Mode"]; len(mode) > 1 || len(mode) == 1 && mode[0] != "navigate" {
+	if mode := header["Sec-Fetch-Mode"]; len(mode) > 1 || len(mode) == 1 && mode[0] != "navigate" {
 		return false
 	}
-	if len(r.Header["Upgrade"]) > 0 || strings.Contains(r.Header.Get("Sec-Purpose"), "prefetch") {
+	if len(header["Upgrade"]) > 0 || strings.Contains(header.Get("Sec-Purpose"), "prefetch") {
 		return false
 	}
-	for _, accept := range r.Header["Accept"] {
+	for _, accept := range header["Accept"] {
 		for kind := range strings.SplitSeq(accept, ",") {
 			kind, _, _ = strings.Cut(kind, ";")
 			if strings.EqualFold(strings.TrimSpace(kind), "text/html") {
@@ -63,22 +63,22 @@ const (
 
 // MayLogOut tells whether a request to a host, as the browser sees it, may log out: another site must not be able to, for example
 // with an image. Neither must an image on the site itself, which some user may have posted, nor a page that is fetched in advance.
-func MayLogOut(r *http.Request, host string) Consent {
-	switch site := r.Header["Sec-Fetch-Site"]; {
-	case r.Method != http.MethodGet && r.Method != http.MethodPost:
+func MayLogOut(method string, header http.Header, host string) Consent {
+	switch site := header["Sec-Fetch-Site"]; {
+	case method != http.MethodGet && method != http.MethodPost:
 		return ConsentMissing
 	case len(site) > 1:
 		return ConsentMissing
-	case len(site) == 1 && r.Method == http.MethodGet && !IsNavigation(r):
+	case len(site) == 1 && method == http.MethodGet && !IsNavigation(method, header):
 		return ConsentMissing
 	case len(site) == 1 && (site[0] == "same-origin" || site[0] == "none"):
 		return ConsentGiven
 	case len(site) == 1:
 		return ConsentMissing
-	case r.Method == http.MethodGet:
+	case method == http.MethodGet:
 		return ConsentAsk
 	}
-	switch origin := r.Header["Origin"]; {
+	switch origin := header["Origin"]; {
 	case len(origin) != 1:
 		return ConsentMissing
 	default:

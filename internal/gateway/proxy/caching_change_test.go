@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 // changing is a gateway with a page at two Services, and a route for changes.
@@ -25,7 +23,7 @@ func changing(t *testing.T, changes string, answer http.HandlerFunc) *counting {
 // keeps waits until so many responses are kept. A client may have all of a response before.
 func (c *counting) keeps(t *testing.T, responses int) {
 	t.Helper()
-	eventually(t, "responses are kept", func() bool { return c.handler.cache.Use().Responses == responses })
+	eventually(t, "responses are kept", func() bool { return c.handler.features.cache.Use().Responses == responses })
 }
 
 // A change is forgotten at all backends of its route, because they may have it in common, as each of them sees it.
@@ -181,7 +179,7 @@ func TestANewTableForgetsWhatItDoesNotHave(t *testing.T) {
 	})
 	g := start(t, Options{}, withCache, backend)
 	g.get("/")
-	eventually(t, "it is kept", func() bool { return g.handler.cache.Use().Responses == 1 })
+	eventually(t, "it is kept", func() bool { return g.handler.features.cache.Use().Responses == 1 })
 	ended := make(chan string)
 	go func() {
 		response, err := clientOf(t, 1).Do(g.request("GET", "/slow"))
@@ -195,28 +193,11 @@ func TestANewTableForgetsWhatItDoesNotHave(t *testing.T) {
 	}()
 	<-pages
 	g.handler.Set(Config{Table: compile(t, other, nil, backend)})
-	want(t, "kept after", g.handler.cache.Use().Responses, 0)
+	want(t, "kept after", g.handler.features.cache.Use().Responses, 0)
 	close(release)
 	want(t, "what was on the way", <-ended, "half")
-	eventually(t, "it is not kept", func() bool { use := g.handler.cache.Use(); return use.Bytes == 0 && use.Held == 0 })
+	eventually(t, "it is not kept", func() bool { use := g.handler.features.cache.Use(); return use.Bytes == 0 && use.Held == 0 })
 	g.handler.Set(Config{Table: compile(t, withCache, nil, backend)})
 	response, _ := g.get("/")
 	want(t, "when the Service is back", join(response.Header["Cache-Status"]), "slipway; fwd=miss")
-}
-
-// What one Service has is not given as that of one that is reached in another way.
-func TestAnotherWayToAServiceIsAnotherResponse(t *testing.T) {
-	original := model.Backend{Namespace: "team", Service: "app", Port: 80}
-	for name, change := range map[string]func(*model.Backend){
-		"TLS":       func(b *model.Backend) { b.TLS = &model.BackendTLS{Identity: "other"} },
-		"protocol":  func(b *model.Backend) { b.Protocol = model.ProtocolH2C },
-		"port":      func(b *model.Backend) { b.Port = 81 },
-		"namespace": func(b *model.Backend) { b.Namespace = "" },
-	} {
-		changed := original
-		change(&changed)
-		if got := cachedBackend(&changed); got == cachedBackend(&original) {
-			t.Errorf("%s: both are %+v", name, got)
-		}
-	}
 }

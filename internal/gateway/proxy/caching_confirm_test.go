@@ -70,7 +70,7 @@ func TestWhatTheCacheSaysIsTheSameEverywhere(t *testing.T) {
 			}
 			counted, err := testutil.GatherAndCount(metrics, "slipway_gateway_cache_requests_total")
 			want(t, "series", fmt.Sprint(counted, err), "5 <nil>")
-			got := testutil.ToFloat64(c.handler.cacheMetrics.results.WithLabelValues("web", tc.log))
+			got := series(t, metrics)["slipway_gateway_cache_requests_total "+tc.log+" web"]
 			wanted := 1.0
 			if tc.log == "miss" {
 				wanted = 2 // with that of before

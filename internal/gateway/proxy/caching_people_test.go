@@ -208,9 +208,9 @@ func TestResponsesOverHTTP2AreStored(t *testing.T) {
 				_, _ = io.Copy(io.Discard, response.Body)
 				_ = response.Body.Close()
 			}
-			eventually(t, "it has ended", func() bool { return c.handler.cache.Use().Held == 0 })
+			eventually(t, "it has ended", func() bool { return c.handler.features.cache.Use().Held == 0 })
 		}
 		want(t, path, c.asked.Load()-before, asked)
 	}
-	want(t, "responses that are kept", c.handler.cache.Use().Responses, 1)
+	want(t, "responses that are kept", c.handler.features.cache.Use().Responses, 1)
 }

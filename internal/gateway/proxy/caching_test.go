@@ -180,11 +180,11 @@ func TestWhatIsForOneClientIsKeptFromOthers(t *testing.T) {
 					_ = response.Body.Close()
 				}
 				if tc.hits > 0 { // a client may have the whole body before it is kept
-					eventually(t, "the response is kept", func() bool { return c.handler.cache.Use().Responses > 0 })
+					eventually(t, "the response is kept", func() bool { return c.handler.features.cache.Use().Responses > 0 })
 				}
 			}
 			want(t, "requests that the backend has got", c.asked.Load(), 2-tc.hits)
-			if use := c.handler.cache.Use(); tc.hits == 0 && use.Bytes != 0 {
+			if use := c.handler.features.cache.Use(); tc.hits == 0 && use.Bytes != 0 {
 				t.Errorf("something is kept: %+v", use)
 			}
 		})
@@ -335,10 +335,10 @@ func TestPagesDoNotCross(t *testing.T) {
 			})
 		}
 		wait.Wait()
-		if use := c.handler.cache.Use(); use.Responses == 0 {
+		if use := c.handler.features.cache.Use(); use.Responses == 0 {
 			t.Error("nothing was kept: it shows nothing")
 		}
-		eventually(t, "nothing is held", func() bool { return c.handler.cache.Use().Held == 0 })
+		eventually(t, "nothing is held", func() bool { return c.handler.features.cache.Use().Held == 0 })
 	}
 }
 

@@ -11,50 +11,34 @@ import (
 
 // findClient determines the client's address. It ignores what a proxy says that is not
 // trusted.
-func (e *exchange) findClient() {
-	e.client.peer = e.r.RemoteAddr
-	if colon := strings.LastIndexByte(e.client.peer, ':'); colon >= 0 {
-		e.client.peer = strings.Trim(e.client.peer[:colon], "[]")
+func (e *call) findClient() {
+	e.Client.Peer = e.r.RemoteAddr
+	if colon := strings.LastIndexByte(e.Client.Peer, ':'); colon >= 0 {
+		e.Client.Peer = strings.Trim(e.Client.Peer[:colon], "[]")
 	}
-	address, _ := netip.ParseAddr(e.client.peer) // the zero address if the peer has none
-	e.client.text, e.client.origin, e.client.address = e.client.peer, address, clients.Of(address)
-	e.client.shareOf = e.client.address
+	address, _ := netip.ParseAddr(e.Client.Peer) // the zero address if the peer has none
+	e.Client.Text, e.Client.Origin, e.Client.Address = e.Client.Peer, address, clients.Of(address)
+	e.Client.ShareOf = e.Client.Address
 	if e.state == nil || !clients.Within(e.state.TrustedProxies, address) {
 		return
 	}
-	e.client.trusted, e.client.shareOf = true, netip.Addr{}
+	e.Client.Trusted, e.Client.ShareOf = true, netip.Addr{}
 	hops := strings.Split(strings.Join(e.r.Header["X-Forwarded-For"], ","), ",")
 	for i := len(hops) - 1; i >= 0; i-- {
 		hop := strings.TrimSpace(hops[i])
 		address, err := netip.ParseAddr(hop)
 		if err != nil {
 			if len(e.r.Header["X-Forwarded-For"]) > 0 {
-				e.client.origin = netip.Addr{} // the proxy says that it is not the client, and not who is
+				e.Client.Origin = netip.Addr{} // the proxy says that it is not the client, and not who is
 			}
 			return
 		}
-		e.client.text, e.client.origin, e.client.address = hop, address, clients.Of(address)
-		e.client.shareOf = e.client.address
+		e.Client.Text, e.Client.Origin, e.Client.Address = hop, address, clients.Of(address)
+		e.Client.ShareOf = e.Client.Address
 		if !clients.Within(e.state.TrustedProxies, address) {
 			return
 		}
 	}
-}
-
-// scheme returns the scheme of the client's request.
-func (e *exchange) scheme() string {
-	if e.client.trusted {
-		switch e.r.Header.Get("X-Forwarded-Proto") {
-		case "https":
-			return "https"
-		case "http":
-			return "http"
-		}
-	}
-	if e.r.TLS != nil {
-		return "https"
-	}
-	return "http"
 }
 
 // forwardedField reports whether a field says where a request came from. Only the gateway
@@ -63,20 +47,12 @@ func forwardedField(name string) bool {
 	return name == "X-Real-Ip" || name == "Forwarded" || strings.HasPrefix(name, "X-Forwarded-")
 }
 
-// forwardedHost is the host that the client has asked for, as far as a trusted proxy says so.
-func (e *exchange) forwardedHost() string {
-	if given := e.r.Header.Get("X-Forwarded-Host"); e.client.trusted && given != "" {
-		return given
-	}
-	return e.r.Host
-}
-
 // addForwarded tells the backend where the request came from.
-func (e *exchange) addForwarded() {
-	forwardedFor := e.client.peer
-	if e.client.trusted {
+func (e *call) addForwarded() {
+	forwardedFor := e.Client.Peer
+	if e.Client.Trusted {
 		if before := e.r.Header["X-Forwarded-For"]; len(before) > 0 {
-			forwardedFor = strings.Join(before, ", ") + ", " + e.client.peer
+			forwardedFor = strings.Join(before, ", ") + ", " + e.Client.Peer
 		}
 		e.addOtherForwarded()
 		for _, value := range e.r.Header["Forwarded"] {
@@ -85,21 +61,21 @@ func (e *exchange) addForwarded() {
 	}
 	e.fields = append(e.fields,
 		upstream.Field{Name: "X-Forwarded-For", Value: forwardedFor},
-		upstream.Field{Name: "X-Forwarded-Proto", Value: e.scheme()},
-		upstream.Field{Name: "X-Forwarded-Host", Value: e.forwardedHost()},
+		upstream.Field{Name: "X-Forwarded-Proto", Value: e.Scheme()},
+		upstream.Field{Name: "X-Forwarded-Host", Value: e.ForwardedHost()},
 	)
 }
 
 // addOtherForwarded forwards what a trusted proxy says in fields that the gateway does not
 // set itself, such as X-Forwarded-Port and X-Forwarded-Prefix. One that says who the client
 // is may come from the proxy's own client, and is left out.
-func (e *exchange) addOtherForwarded() {
+func (e *call) addOtherForwarded() {
 	for name, values := range e.r.Header {
 		switch name {
 		case "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto":
 			continue
 		}
-		if !strings.HasPrefix(name, "X-Forwarded-") || e.isHidden(name) || slices.Contains(e.nominated, name) {
+		if !strings.HasPrefix(name, "X-Forwarded-") || e.isHidden(name) || slices.Contains(e.Nominated, name) {
 			continue
 		}
 		for _, value := range values {

@@ -62,11 +62,11 @@ func (c *ClientCheck) auth() tls.ClientAuthType {
 
 // admitConnection answers a request and returns false if its client has not proven who it is, and has to. It has to if the
 // certificates of now say so, and also if those say so with which the table of the request came: either may be newer for a moment.
-func (e *exchange) admitConnection() bool {
+func (e *call) admitConnection() bool {
 	set, conn := e.handler.certificates.Load().set(), clientConnOf(e.r)
 	switch {
 	case e.r.TLS == nil && (set.requiresTLS() || e.state.secure.requiresTLS()):
-		return e.refuse(http.StatusForbidden, "client_certificate")
+		return e.Refuse(http.StatusForbidden, "client_certificate")
 	case e.r.TLS == nil || conn == nil:
 		return true
 	case set.admits(conn) && (conn.identity.Load() != nil || !e.state.secure.requires(conn.port)):
@@ -74,7 +74,7 @@ func (e *exchange) admitConnection() bool {
 	}
 	// The client may come again with another connection, and must then prove who it is.
 	e.w.Header()["Connection"] = []string{"close"}
-	return e.refuse(http.StatusMisdirectedRequest, "misdirected")
+	return e.Refuse(http.StatusMisdirectedRequest, "misdirected")
 }
 
 // set is what is served now. Nil: nothing.

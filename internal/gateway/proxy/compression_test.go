@@ -133,7 +133,7 @@ func TestDecodedBodyIsThatOfTheBackend(t *testing.T) {
 				t.Errorf("%s by HTTP/%d: of bodies that were cut, clients got %v with some bytes", routes, version, cuts)
 			}
 		}
-		want(t, "encoders in use", g.handler.encoders.InUse(), 0)
+		want(t, "encoders in use", g.handler.features.compression.InUse(), 0)
 	}
 }
 
@@ -303,7 +303,7 @@ func TestAClientHasAShareOfTheEncoders(t *testing.T) {
 		for range share {
 			want(t, "within the share", ask("/", "192.0.2.1"), "zstdAccept-Encoding")
 		}
-		want(t, "encoders in use", g.handler.encoders.InUse(), share)
+		want(t, "encoders in use", g.handler.features.compression.InUse(), share)
 		want(t, "the same as a metric", gauge(t, registry, "slipway_gateway_compression_encoders"), float64(share))
 		want(t, "one more of the client, by another route", ask("/api", "192.0.2.1"), "Accept-Encoding")
 		want(t, "another client, by the same route", ask("/", "192.0.2.2"), "Accept-Encoding")
@@ -311,7 +311,7 @@ func TestAClientHasAShareOfTheEncoders(t *testing.T) {
 		for _, one := range open {
 			one.Body.Close()
 		}
-		eventually(t, "all encoders are free", func() bool { return g.handler.encoders.InUse() == 0 })
+		eventually(t, "all encoders are free", func() bool { return g.handler.features.compression.InUse() == 0 })
 	}
 	want(t, "uncompressed", series(t, registry)["slipway_gateway_compression_busy_total"], 4.0)
 }
@@ -342,8 +342,8 @@ func TestClientThatTakesNothingFreesTheEncoder(t *testing.T) {
 		}, // its window stays as it is
 	} {
 		ask()
-		eventually(t, version+": the encoder is in use", func() bool { return g.handler.encoders.InUse() == 1 })
-		eventually(t, version+": the encoder is free", func() bool { return g.handler.encoders.InUse() == 0 })
+		eventually(t, version+": the encoder is in use", func() bool { return g.handler.features.compression.InUse() == 1 })
+		eventually(t, version+": the encoder is free", func() bool { return g.handler.features.compression.InUse() == 0 })
 	}
 }
 

@@ -14,8 +14,8 @@ const (
 	defaultRequests    = 10000
 )
 
-// bound returns a bound from the spec, or the fallback if it is not set or below 1.
-func bound(in *int32, fallback int) int {
+// limitOf returns a bound from the spec, or the fallback if it is not set or below 1.
+func limitOf(in *int32, fallback int) int {
 	if in == nil || *in < 1 {
 		return fallback
 	}
@@ -33,8 +33,8 @@ func NewConfig(spec *slipwayv1alpha1.APIGatewaySpec) (Config, error) {
 	if limits == nil {
 		limits = &slipwayv1alpha1.ConnectionLimits{}
 	}
-	config.Connections = connlimit.Limits{Total: bound(limits.Max, defaultConnections), PerClient: bound(limits.MaxPerClient, 0)}
-	config.Requests = bound(limits.MaxRequests, max(defaultRequests, config.Connections.Total))
+	config.Connections = connlimit.Limits{Total: limitOf(limits.Max, defaultConnections), PerClient: limitOf(limits.MaxPerClient, 0)}
+	config.Requests = limitOf(limits.MaxRequests, max(defaultRequests, config.Connections.Total))
 	for i, text := range spec.TrustedProxies {
 		prefix, err := netip.ParsePrefix(text)
 		if err != nil {

@@ -199,16 +199,24 @@ const (
 )
 
 // watchResets closes an HTTP/2 connection whose client resets most of its requests quickly.
-func (e *exchange) watchResets() {
+func (e *call) watchResets() {
 	conn := clientConnOf(e.r)
 	if conn == nil {
 		return
 	}
 	requests := conn.requests.Add(1)
-	if e.r.Context().Err() == nil || e.handler.options.Clock.Since(e.start) > soonReset {
+	if e.r.Context().Err() == nil || e.Clock.Since(e.Start) > soonReset {
 		return
 	}
 	if resets := conn.resets.Add(1); requests >= fewRequests && 2*resets > requests {
 		_ = conn.Conn.Close()
+	}
+}
+
+// finishConnection makes sure that no further bytes of the connection are read as this
+// request's body or as another request.
+func (e *call) finishConnection() {
+	if conn := clientConnOf(e.r); conn != nil {
+		conn.finish()
 	}
 }

@@ -6,14 +6,14 @@ import "net/http"
 const failurePanic = "panic"
 
 // crash does after a panic what others depend on: the request keeps no place, and is told. The exchange is not used again.
-func (e *exchange) crash() {
-	if e.answer.tunneled != nil {
-		defer e.handler.tunnels.remove(e.answer.tunneled)
+func (e *call) crash() {
+	if e.Answer.Tunnel != nil {
+		defer e.handler.tunnels.remove(e.Answer.Tunnel)
 	}
 	e.leave()
-	e.answer.failure = failurePanic
-	if e.answer.status == 0 {
-		e.answer.status = http.StatusInternalServerError
+	e.Answer.Failure = failurePanic
+	if e.Answer.Status == 0 {
+		e.Answer.Status = http.StatusInternalServerError
 	}
 	e.report()
 }

@@ -203,7 +203,7 @@ func TestAnAnswerThatIsNeitherYesNorNoLetsNobodyIn(t *testing.T) {
 func TestALargeRefusalKeepsItsStatusAlone(t *testing.T) {
 	a := startAsking(t, "", func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
-		_, _ = io.WriteString(w, strings.Repeat("x", maxRefusal+1))
+		_, _ = io.WriteString(w, strings.Repeat("x", 64<<10+1))
 	})
 	response, body := a.get("/")
 	want(t, "answer", status(response)+body, "403Forbidden\n")

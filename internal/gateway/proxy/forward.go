@@ -8,14 +8,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/slipway-dev/slipway/internal/gateway/exchange"
 	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/telemetry"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
-
-var aLongTimeAgo = time.Unix(1, 0)
 
 // maxNames bounds the number of field names in a request. maxOptions bounds the options of
 // Connection, because each field name is compared with each option.
@@ -25,16 +24,17 @@ const (
 )
 
 // forward sends the request to a backend and its response to the client.
-func (e *exchange) forward() {
+func (e *call) forward() {
 	backend, service, lack := e.service()
 	if service == nil {
 		e.refuseShare(lack)
 		return
 	}
-	e.chosen = backend
+	e.chosen, e.Backend, e.Edits[0] = backend, backend.Index, backend.ResponseHeaders
+	e.Chosen = e.placeOf(backend)
 	e.buildRequest(backend.Backend)
-	for _, send := range e.steps.send {
-		switch response, done := send(e); {
+	for _, send := range e.Steps.Send {
+		switch response, done := send(&e.Exchange); {
 		case response != nil:
 			defer response.Close()
 			e.respond(response)
@@ -51,19 +51,19 @@ func (e *exchange) forward() {
 }
 
 // ask sends the request to a backend and answers with its response. It returns true if the backend has to be asked again.
-func (e *exchange) ask(service *upstream.Service) (again bool) {
-	response, err := service.Do(e.r.Context(), &e.request)
-	if e.request.Resent() > 0 || e.request.BudgetExhausted() {
-		e.metrics().Retried(&e.request)
+func (e *call) ask(service *upstream.Service) (again bool) {
+	response, err := service.Do(e.r.Context(), &e.Outgoing)
+	if e.Outgoing.Resent() > 0 || e.Outgoing.BudgetExhausted() {
+		e.metrics().Retried(&e.Outgoing)
 	}
 	if err != nil {
 		e.explain(err)
 		return false
 	}
-	e.answer.endpoint = response.Endpoint
+	e.Answer.Endpoint = response.Endpoint
 	defer func() { response.Close() }()
-	for _, receive := range e.steps.receive {
-		next := receive(e, response)
+	for _, receive := range e.Steps.Receive {
+		next := receive(&e.Exchange, response)
 		if next == nil {
 			return true
 		}
@@ -82,28 +82,28 @@ func (e *exchange) ask(service *upstream.Service) (again bool) {
 }
 
 // explain answers a request for which the backend gave no response.
-func (e *exchange) explain(err error) {
-	for _, failed := range e.steps.failed {
-		failed(e, err)
+func (e *call) explain(err error) {
+	for _, failed := range e.Steps.Failed {
+		failed(&e.Exchange, err)
 	}
 	kind := upstream.KindOf(err)
 	if failure, ok := errors.AsType[*upstream.Error](err); ok {
-		e.answer.endpoint = failure.Endpoint
+		e.Answer.Endpoint = failure.Endpoint
 	}
 	e.metrics().Failed(kind)
-	if (kind == upstream.RequestBody && errors.Is(err, os.ErrDeadlineExceeded)) || e.clientStalled() {
+	if (kind == upstream.RequestBody && errors.Is(err, os.ErrDeadlineExceeded)) || e.ClientStalled() {
 		if e.r.ProtoMajor == 1 {
 			e.w.Header()["Connection"] = []string{"close"}
 		}
-		e.refuse(http.StatusRequestTimeout, "client_stalled")
+		e.Refuse(http.StatusRequestTimeout, "client_stalled")
 		return
 	}
-	if stopped := e.body.http1 != nil && e.body.http1.wasStopped(); kind == upstream.Canceled || (e.r.Context().Err() != nil && !stopped) {
-		e.abandon()
+	if stopped := e.Body.WasStopped(); kind == upstream.Canceled || (e.r.Context().Err() != nil && !stopped) {
+		e.Abandon()
 		return
 	}
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		e.refuse(http.StatusRequestEntityTooLarge, "body_too_large")
+		e.Refuse(http.StatusRequestEntityTooLarge, "body_too_large")
 		return
 	}
 	status := http.StatusBadGateway
@@ -115,50 +115,42 @@ func (e *exchange) explain(err error) {
 	case upstream.RequestBody, upstream.InvalidRequest:
 		status = http.StatusBadRequest
 	}
-	e.refuse(status, kind.String())
+	e.Refuse(status, kind.String())
 }
 
 // buildRequest makes the request to the backend.
-func (e *exchange) buildRequest(backend *model.Backend) {
-	e.request = upstream.Request{
-		Client:         e.client.shareOf,
+func (e *call) buildRequest(backend *model.Backend) {
+	e.Outgoing = upstream.Request{
+		Client:         e.Client.ShareOf,
 		Affinity:       e.wish,
 		Method:         e.r.Method,
 		Target:         e.targetFor(e.chosen),
 		Host:           e.hostFor(e.chosen),
 		Protocol:       protocolOf(backend),
-		Deadline:       e.deadline(),
+		Deadline:       e.Deadline(),
 		HeaderTimeout:  e.route.Timeouts.Backend,
 		AttemptTimeout: e.route.Timeouts.Attempt,
 		IdleTimeout:    e.backendIdle(backend), Patient: e.route.Timeouts.Patient,
 		Retry:         retryOf(&e.route.Retries),
-		Informational: e.answer.informed,
+		Informational: e.Informed(),
 	}
 	for _, value := range e.r.Header["Te"] {
-		e.request.AcceptTrailers = e.request.AcceptTrailers || hasToken(value, "trailers")
+		e.Outgoing.AcceptTrailers = e.Outgoing.AcceptTrailers || exchange.HasToken(value, "trailers")
 	}
-	if e.body.isJudged {
-		setBody(&e.request, e.body.judged.Data)
-	} else if e.r.Body != nil && e.r.Body != http.NoBody && e.r.ContentLength != 0 {
+	if e.Body.IsWhole {
+		exchange.SetBody(&e.Outgoing, e.Body.Whole.Data)
+	} else if e.HasBody() {
 		e.addBody()
-		e.boundBody(e.clientIdle(backend))
+		e.BoundBody(e.clientIdle(backend))
 	} else if upgrade := e.r.Header["Upgrade"]; len(upgrade) == 1 && !backend.Protocol.IsHTTP2() && e.mayUpgrade(upgrade[0]) {
-		e.request.Upgrade = upgrade[0]
+		e.Outgoing.Upgrade = upgrade[0]
 	}
 	e.addFields()
-	e.request.Fields = e.fields
-}
-
-// deadline is when the response must have ended. Zero: never.
-func (e *exchange) deadline() time.Time {
-	if e.route.Timeouts.Request <= 0 {
-		return time.Time{}
-	}
-	return e.start.Add(e.route.Timeouts.Request)
+	e.Outgoing.Fields = e.fields
 }
 
 // rewriteFor returns how path and host change for a backend. Nil: not at all.
-func (e *exchange) rewriteFor(backend *table.WeightedBackend) *table.CompiledRewrite {
+func (e *call) rewriteFor(backend *table.WeightedBackend) *table.CompiledRewrite {
 	if backend.Rewrite != nil {
 		return backend.Rewrite
 	}
@@ -166,7 +158,7 @@ func (e *exchange) rewriteFor(backend *table.WeightedBackend) *table.CompiledRew
 }
 
 // hostFor returns the host for a backend.
-func (e *exchange) hostFor(backend *table.WeightedBackend) string {
+func (e *call) hostFor(backend *table.WeightedBackend) string {
 	if rewrite := e.rewriteFor(backend); rewrite != nil && rewrite.Host != "" {
 		return rewrite.Host
 	}
@@ -174,7 +166,7 @@ func (e *exchange) hostFor(backend *table.WeightedBackend) string {
 }
 
 // targetFor returns the path for a backend, with the query.
-func (e *exchange) targetFor(backend *table.WeightedBackend) string {
+func (e *call) targetFor(backend *table.WeightedBackend) string {
 	path := e.path.Forward
 	if rewrite := e.rewriteFor(backend); rewrite != nil {
 		path = rewrite.Path(e.path)
@@ -182,58 +174,29 @@ func (e *exchange) targetFor(backend *table.WeightedBackend) string {
 	switch {
 	case e.path.Forward == wholeServer:
 		return wholeServer
-	case e.query == "" && e.r.URL.ForceQuery:
+	case e.Query == "" && e.r.URL.ForceQuery:
 		return path + "?"
-	case e.query == "":
+	case e.Query == "":
 		return path
 	}
-	if asReceived := e.r.RequestURI; len(asReceived) == len(path)+1+len(e.query) && strings.HasPrefix(asReceived, path) &&
-		strings.HasSuffix(asReceived, e.query) {
+	if asReceived := e.r.RequestURI; len(asReceived) == len(path)+1+len(e.Query) && strings.HasPrefix(asReceived, path) &&
+		strings.HasSuffix(asReceived, e.Query) {
 		return asReceived
 	}
-	return path + "?" + e.query
-}
-
-func (e *exchange) addBody() {
-	request := &e.request
-	request.Body, request.ContentLength = e.r.Body, e.r.ContentLength
-	control := http.NewResponseController(e.w)
-	request.StopBody = func() { _ = control.SetReadDeadline(aLongTimeAgo) }
-	if e.r.ProtoMajor == 2 {
-		e.takeStream(control)
-	}
-	if e.body.http1 != nil {
-		request.Body, request.StopBody = e.body.http1, e.body.http1.stop
-		request.ClientGone = clientConnOf(e.r).isReset
-		request.ExpectContinue = e.body.http1.expected // net/http accepts no other expectation
-	}
-	if e.r.ContentLength < 0 {
-		trailer := e.r.Trailer
-		if len(trailer) > 0 {
-			request.Trailers = func() []upstream.Field { return e.trailersOf(trailer) }
-		}
-	}
-	// The body may still come in while the response is sent.
-	if e.r.ProtoMajor == 1 && (e.r.ContentLength < 0 || request.ExpectContinue || e.r.ContentLength > upstream.MaxReplay) {
-		_ = control.EnableFullDuplex()
-	}
-}
-
-func (e *exchange) pace(control *http.ResponseController) pace {
-	return pace{control: control, clock: e.handler.options.Clock, timeout: e.handler.options.ClientTimeout}
+	return path + "?" + e.Query
 }
 
 // isNoTrailer reports whether a field must not be sent to the backend as a trailer. The backend may treat it as a header field. So
 // what a client may not set in the header, it may not set in a trailer.
-func (e *exchange) isNoTrailer(name string) bool {
+func (e *call) isNoTrailer(name string) bool {
 	folded := fieldname.Folded(name)
 	return fieldname.ForbiddenTrailer(folded) || forwardedField(folded) || e.isHidden(name) || e.state.ClientHeaders.is(name) ||
-		slices.Contains(e.facts.judged, folded) || e.state.Table.MayBeMatched(&e.lookup, "", folded) ||
+		slices.Contains(e.Facts.Evaluated, folded) || e.state.Table.MayBeMatched(&e.lookup, "", folded) ||
 		e.route.RequestHeaders.Decides(folded) || e.chosen.RequestHeaders.Decides(folded)
 }
 
 // trailersOf returns the trailers for the backend.
-func (e *exchange) trailersOf(trailer http.Header) []upstream.Field {
+func (e *call) trailersOf(trailer http.Header) []upstream.Field {
 	fields := make([]upstream.Field, 0, len(trailer))
 	for name, values := range trailer {
 		if e.isNoTrailer(name) {
@@ -250,13 +213,14 @@ func (e *exchange) trailersOf(trailer http.Header) []upstream.Field {
 }
 
 // addFields copies the client's fields that are for the backend.
-func (e *exchange) addFields() {
+func (e *call) addFields() {
 	for name, values := range e.r.Header {
-		if fieldname.OfConnection(name) || forwardedField(name) || e.isHidden(name) || slices.Contains(e.nominated, name) || e.span != nil && telemetry.IsTraceField(name) {
+		if fieldname.OfConnection(name) || forwardedField(name) || e.isHidden(name) || slices.Contains(e.Nominated, name) ||
+			e.span != nil && telemetry.IsTraceField(name) {
 			continue
 		}
 		if name == "Cookie" {
-			values = withoutSessions(values)
+			values = e.StripCookies(values)
 		}
 		for _, value := range values {
 			e.fields = append(e.fields, upstream.Field{Name: name, Value: value})
@@ -276,7 +240,7 @@ func (e *exchange) addFields() {
 	}
 	e.fields = append(e.fields, upstream.Field{Name: "Via", Value: e.handler.via[version]})
 	e.addForwarded()
-	e.fields = append(e.fields, e.facts.add...)
+	e.fields = append(e.fields, e.Facts.Add...)
 	if e.span != nil {
 		telemetry.AddTrace(e.r.Context(), e.span, &e.fields)
 	}
@@ -290,18 +254,18 @@ func (e *exchange) addFields() {
 // isHidden reports whether a client must not set the field: its key, or what tells the backend who the client is. A backend may read
 // another name as the same one (fieldname.Folded). So a field is also hidden if it may be taken for a field of the framing, of
 // forwarding, that a Service has judged, or that decides about the route.
-func (e *exchange) isHidden(name string) bool {
+func (e *call) isHidden(name string) bool {
 	folded := fieldname.Folded(name)
 	if folded != name && (forwardedField(folded) || fieldname.OfConnection(folded) || e.state.Table.MayBeMatched(&e.lookup, name, folded) ||
-		slices.Contains(e.facts.judged, folded)) {
+		slices.Contains(e.Facts.Evaluated, folded)) {
 		return true
 	}
-	return slices.Contains(e.facts.hide, folded)
+	return slices.Contains(e.Facts.Hide, folded)
 }
 
 // readConnection records the fields that Connection names, because they must not be
 // forwarded. It returns false if there are too many.
-func (e *exchange) readConnection() bool {
+func (e *call) readConnection() bool {
 	options := 0
 	for _, list := range e.r.Header["Connection"] {
 		if options += 1 + strings.Count(list, ","); options > maxOptions {
@@ -312,7 +276,7 @@ func (e *exchange) readConnection() bool {
 			if option == "" || strings.EqualFold(option, "close") || fieldname.OfConnection(option) {
 				continue
 			}
-			e.nominated = append(e.nominated, http.CanonicalHeaderKey(option))
+			e.Nominated = append(e.Nominated, http.CanonicalHeaderKey(option))
 		}
 	}
 	return true
@@ -321,18 +285,7 @@ func (e *exchange) readConnection() bool {
 // announced reports whether the field Trailer names a field.
 func announced(trailer []string, name string) bool {
 	for _, value := range trailer {
-		if hasToken(value, name) {
-			return true
-		}
-	}
-	return false
-}
-
-func hasToken(list, token string) bool {
-	for list != "" {
-		var element string
-		element, list, _ = strings.Cut(list, ",")
-		if strings.EqualFold(strings.Trim(element, " \t"), token) {
+		if exchange.HasToken(value, name) {
 			return true
 		}
 	}
@@ -340,7 +293,7 @@ func hasToken(list, token string) bool {
 }
 
 // editFields changes the fields of the request.
-func (e *exchange) editFields(edit *model.HeaderEdit) {
+func (e *call) editFields(edit *model.HeaderEdit) {
 	header := make(http.Header, len(e.fields))
 	for _, field := range e.fields {
 		name := http.CanonicalHeaderKey(field.Name)
@@ -367,4 +320,49 @@ func retryOf(in *model.Retries) upstream.Retry {
 		out.OnStatus = in.Statuses.Has
 	}
 	return out
+}
+
+// addBody adds the body of the client, with its trailers, to the request.
+func (e *call) addBody() {
+	e.AddBody()
+	if e.Body.OverHTTP1() {
+		e.Outgoing.ClientGone = clientConnOf(e.r).isReset
+	}
+	if trailer := e.r.Trailer; e.r.ContentLength < 0 && len(trailer) > 0 {
+		e.Outgoing.Trailers = func() []upstream.Field { return e.trailersOf(trailer) }
+	}
+}
+
+// placeOf returns the place of a backend among those of the route.
+func (e *call) placeOf(backend *table.WeightedBackend) int {
+	for i := range e.route.Backends {
+		if &e.route.Backends[i] == backend {
+			return i
+		}
+	}
+	return -1
+}
+
+// clientIdle bounds how long the client may send nothing of its body. 0 means no bound.
+func (e *call) clientIdle(backend *model.Backend) time.Duration {
+	switch {
+	case backend.Protocol == model.ProtocolGRPC:
+		return 0
+	case e.route.Timeouts.IdleSet:
+		return e.route.Timeouts.Idle
+	}
+	return e.ClientTimeout
+}
+
+// backendIdle bounds how long the backend may send nothing of its response's body.
+func (e *call) backendIdle(backend *model.Backend) time.Duration {
+	switch {
+	case backend.Protocol == model.ProtocolGRPC:
+		return 0
+	case e.route.Timeouts.IdleSet:
+		return e.route.Timeouts.Idle
+	case e.route.Timeouts.Patient:
+		return 0
+	}
+	return e.handler.options.BackendTimeout
 }

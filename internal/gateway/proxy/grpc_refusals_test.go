@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	testpb "google.golang.org/grpc/interop/grpc_testing"
 	grpcstatus "google.golang.org/grpc/status"
-	clocktesting "k8s.io/utils/clock/testing"
 )
 
 // refusals are the gateway's own answers, by the host of the call.
@@ -116,29 +115,6 @@ func TestOnlyClientsOfGRPCGetItsStatuses(t *testing.T) {
 				t.Errorf("got %d %v", got.StatusCode, got.Header)
 			}
 		})
-	}
-}
-
-// A backend resets the stream of a call whose time is over, sometimes before the client looks at its own clock.
-func TestACallWhoseTimeIsOverIsToldSo(t *testing.T) {
-	for field, want := range map[string]bool{
-		"50m": true, "1S": true, "1000000u": true, "1001m": false, "2S": false, "99999999H": false,
-		"": false, "m": false, "5": false, "-1S": false, "+1S": false, "1x": false, "0000000001S": false,
-	} {
-		start := time.Now()
-		e := &exchange{r: httptest.NewRequest(http.MethodPost, "/", nil), start: start, handler: &Handler{options: Options{Clock: clocktesting.NewFakeClock(start.Add(time.Second))}}}
-		e.r.Header.Set("Grpc-Timeout", field)
-		if got := e.pastTimeout(); got != want {
-			t.Errorf("%q: got %v", field, got)
-		}
-	}
-}
-
-func TestMessagesOfGRPCAreEncoded(t *testing.T) {
-	for text, want := range map[string]string{"no_route": "no_route", "100 %\n": "100 %25%0A", "ü": "%C3%BC", "": ""} {
-		if got := grpcMessage(text); got != want {
-			t.Errorf("%q: got %q", text, got)
-		}
 	}
 }
 

@@ -104,7 +104,7 @@ var dials = map[string]func(t *testing.T, options Options, to, open string){
 		g.handler.Set(sticky(t, `[{backendService: {name: app, port: 80}, mirrors: [{backendService: {name: copy, port: 80}}]}]`,
 			map[string][]string{"app": {open}, "copy": {to}}))
 		g.get("/")
-		g.handler.mirrors.wait.Wait()
+		g.handler.features.mirror.Wait()
 	},
 	"auth.external": func(t *testing.T, options Options, to, open string) {
 		startTable(t, options, compileAsking(t, "", open, to)).get("/")

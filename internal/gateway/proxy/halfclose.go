@@ -30,8 +30,7 @@ import (
 //
 // The read ends when the request was answered, by a deadline of net/http, or when the connection is closed.
 
-// unbounded is a deadline that is none, for reads of a body that have no bound.
-const unbounded time.Duration = 1 << 62
+var aLongTimeAgo = time.Unix(1, 0)
 
 // halfClose is what a clientConn knows about the end of the client's side.
 type halfClose struct {

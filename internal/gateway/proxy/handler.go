@@ -13,14 +13,10 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/slipway-dev/slipway/internal/dialguard"
-	"github.com/slipway-dev/slipway/internal/gateway/cache"
-	"github.com/slipway-dev/slipway/internal/gateway/compress"
 	"github.com/slipway-dev/slipway/internal/gateway/connlimit"
-	authsetting "github.com/slipway-dev/slipway/internal/gateway/feature/auth"
-	"github.com/slipway-dev/slipway/internal/gateway/jwks"
-	"github.com/slipway-dev/slipway/internal/gateway/oidc"
+	"github.com/slipway-dev/slipway/internal/gateway/exchange"
+	ratelimitserve "github.com/slipway-dev/slipway/internal/gateway/feature/ratelimit/serve"
 	"github.com/slipway-dev/slipway/internal/gateway/panics"
-	"github.com/slipway-dev/slipway/internal/gateway/published"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/telemetry"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
@@ -77,7 +73,7 @@ type Options struct {
 	Memory int64
 	// Shared counts requests for the rate limits that all replicas share. Default: this replica
 	// counts them alone.
-	Shared SharedLimiter
+	Shared ratelimitserve.SharedLimiter
 	// HealthChanged is called when the health checks of a backend (service:port) find an
 	// endpoint unhealthy, with the reason. It is called with nil when the endpoint is
 	// healthy again. Optional.
@@ -110,25 +106,12 @@ type Config struct {
 
 // Handler serves requests according to the table.
 type Handler struct {
-	options   Options
-	registry  *upstream.Registry
-	keys      *jwks.Registry
-	providers *published.Registry[oidc.Provider]
-	traffic   oidc.Traffic
-	tokens    *http.Client // gets tokens from providers
-	limiter   *limiter
-	passwords *passwords
-	kept      *whole.Room
-	log       *telemetry.Log
-	metrics   *telemetry.Metrics
-	mirrors   *mirrors
-	encoders  *compress.Pool
-
-	cacheMetrics       *cacheMetrics
-	authMetrics        *authMetrics
-	compressionMetrics *compressionMetrics
-
-	cache       *cache.Store
+	options     Options
+	process     exchange.Process
+	features    features
+	registry    *upstream.Registry
+	log         *telemetry.Log
+	metrics     *telemetry.Metrics
 	tunnels     conns // upgraded to another protocol, or forwarded as they are
 	draining    atomic.Bool
 	connections connlimit.Counter // of clients
@@ -140,8 +123,7 @@ type Handler struct {
 	set     sync.Mutex // serializes Set
 	via     [3]string  // for HTTP/1.0, 1.1 and 2
 	// everywhere are the steps of a request that has no route.
-	everywhere steps
-	ownKey     []byte // instead of a Config.SessionKey
+	everywhere exchange.Steps
 	// certificates are the server's certificates. Nil if it has none.
 	certificates atomic.Pointer[Certificates]
 }
@@ -150,15 +132,12 @@ type Handler struct {
 type state struct {
 	Config
 
-	secure     *certificateSet         // with which the table came; nil without TLS
-	caches     bool                    // a route has a cache
-	cached     []cache.Backend         // names the backends for the cache, by Backend.Index
-	services   []*upstream.Service     // by Backend.Index
-	keys       map[string]*jwks.Source // by address
-	logins     map[*authsetting.OIDC]*login
-	metrics    []*telemetry.Route // by Route.Place
-	affinities affinities
-	steps      []*steps // by Route.Place
+	secure     *certificateSet     // with which the table came; nil without TLS
+	services   []*upstream.Service // by Backend.Index
+	metrics    []*telemetry.Route  // by Route.Place
+	bound      bound
+	everywhere exchange.Steps
+	steps      []*exchange.Steps // by Route.Place
 }
 
 // New returns a Handler without a table. It answers 503 until it has one.
@@ -190,30 +169,18 @@ func New(options Options) *Handler {
 	if options.Backends != nil {
 		options.Upstream.Dial = options.Backends.DialTCP
 	}
-	store := cache.New(cache.RoomWithin(options.Memory), options.Clock)
-	h := &Handler{
-		options:   options,
-		limiter:   newLimiter(options.Clock),
-		metrics:   telemetry.New(options.Metrics),
-		mirrors:   newMirrors(),
-		encoders:  compress.NewPool(),
-		cache:     store,
-		passwords: newPasswords(options.Clock),
-		kept:      whole.NewRoom(),
-		ownKey:    newKey(),
+	h := &Handler{options: options, metrics: telemetry.New(options.Metrics)}
+	h.process = exchange.Process{
+		Clock: options.Clock, ClientTimeout: options.ClientTimeout, Realm: options.Realm, Panics: options.Panics,
+		Room: whole.NewRoom(), SendsAway: h.sendsAway,
 	}
-	h.passwords.panics = options.Panics
+	h.features = newFeatures(&options)
 	h.log = telemetry.NewLog(options.AccessLog, options.Gateway, h.metrics.LinesDropped)
 	h.connections.Refused, h.sessions.Refused = h.metrics.ConnectionRefused, h.metrics.SessionRefused
 	telemetry.WatchConnections(options.Metrics, h.connections.Open, h.sessions.Open)
-	h.cacheMetrics, h.authMetrics = newCacheMetrics(options.Metrics, store), newAuthMetrics(options.Metrics)
-	h.compressionMetrics = newCompressionMetrics(options.Metrics, h.encoders.InUse)
-	h.keys = jwks.NewRegistry(jwks.Options{Failing: options.KeysFailing, Fetched: h.authMetrics.fetched, MissingChanged: options.KeysMissingChanged, Panics: options.Panics, Guard: options.Guard})
-	h.providers = newProviders(&options, h.authMetrics.fetched)
-	h.traffic.Renewed, h.traffic.Panics, h.tokens = h.authMetrics.renewed, options.Panics, oidc.NewHTTPClient(options.Guard)
 	options.Upstream.Checked, options.Upstream.Panics = h.checked, options.Panics
 	h.registry = upstream.NewRegistry(options.Upstream)
-	h.everywhere = everywhere()
+	h.everywhere = everywhere(&bound{})
 	h.via = [3]string{"1.0 " + options.Via, "1.1 " + options.Via, "2.0 " + options.Via}
 	return h
 }
@@ -234,55 +201,28 @@ func (h *Handler) Set(config Config) {
 		next.services[i].SetCheck(checkOf(backend))
 		next.services[i].Add(backend.Endpoints)
 	}
-	h.setAffinities(next)
-	next.keys, next.logins = h.keySources(routes), h.loginsOf(routes)
+	next.bound = h.features.bind(next)
 	next.metrics = h.routeMetrics(routes)
-	var kept map[cache.Backend]bool
-	next.cached, kept = cachedBackends(config.Table)
-	next.caches = len(kept) > 0
 	h.bindSteps(next)
 	h.metrics.SetChecks(backends)
 	h.connections.SetLimits(config.Connections)
 	h.sessions.SetLimits(config.Connections)
 	h.current.Store(next)
-	h.cache.SetBackends(kept)
+	next.bound.keep(next)
 	for i, backend := range backends { // no request can pick these by the old table any more
 		next.services[i].Set(backend.Endpoints)
 	}
 	h.registry.Keep(func(id string) bool { return used[id] })
-	h.keepProviders(next.logins)
-	h.keys.Keep(func(address string) bool { return next.keys[address] != nil })
 	h.keepMetrics(routes)
-}
-
-// keySources returns the sources of public keys that the routes need.
-func (h *Handler) keySources(routes []*table.Route) map[string]*jwks.Source {
-	sources := map[string]*jwks.Source{}
-	for _, route := range routes {
-		if route.Auth != nil && route.Auth.JWT != nil && route.Auth.JWT.JWKSURL != "" {
-			sources[route.Auth.JWT.JWKSURL] = h.keys.Source(route.Auth.JWT.JWKSURL)
-		}
-	}
-	return sources
 }
 
 // MissingKeys returns the addresses from which no public keys could be fetched yet. Routes
 // that need these keys let no request through. The addresses of providers are among them.
 func (h *Handler) MissingKeys() map[string]bool {
-	missing := map[string]bool{}
 	if current := h.current.Load(); current != nil {
-		for address, source := range current.keys {
-			if source.Missing() {
-				missing[address] = true
-			}
-		}
-		for auth, login := range current.logins {
-			if login.source.Missing() {
-				missing[authsetting.ProviderAddress(auth.Issuer)] = true
-			}
-		}
+		return current.bound.auth.MissingKeys()
 	}
-	return missing
+	return map[string]bool{}
 }
 
 // Ready reports whether there is a table.
@@ -292,17 +232,12 @@ func (h *Handler) Ready() bool { return h.current.Load() != nil }
 // are closed.
 func (h *Handler) Registry() *upstream.Registry { return h.registry }
 
-var exchanges = sync.Pool{New: func() any {
-	e := new(exchange)
-	e.answer.informed = e.inform
-	e.answer.taking = &watch{cut: e.cutStream}
-	return e
-}}
+var calls = sync.Pool{New: func() any { return new(call) }}
 
 // ServeHTTP serves a request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer h.options.Panics.Abort("serve a request")
-	e := exchanges.Get().(*exchange)
+	e := calls.Get().(*call)
 	e.begin(h, w, r)
 	ended := false
 	defer func() {
@@ -312,19 +247,19 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}()
 	e.serve()
 	if r.ProtoMajor == 2 {
-		e.sendRest()
+		e.SendRest()
 	}
-	e.boundEnd()
+	e.BoundEnd()
 	clientConnOf(r).stream(false)
-	if e.body.http1 != nil && !e.body.http1.whole() {
+	if e.Body.IsCut() {
 		e.finishConnection()
 	}
 	if r.ProtoMajor == 2 {
 		e.watchResets()
 	}
-	aborted := e.answer.aborted
-	if e.answer.tunneled != nil {
-		defer h.tunnels.remove(e.answer.tunneled) // after it was logged
+	aborted := e.Answer.Aborted
+	if e.Answer.Tunnel != nil {
+		defer h.tunnels.remove(e.Answer.Tunnel) // after it was logged
 	}
 	e.leave()
 	ended = true

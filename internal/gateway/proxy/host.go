@@ -9,7 +9,7 @@ import (
 // findHost determines the host of the request. If it is invalid, it answers the request and
 // returns false. Afterwards the host is in normal form, as routes, backends and the access
 // log use it.
-func (e *exchange) findHost() bool {
+func (e *call) findHost() bool {
 	text := e.r.Host
 	if e.r.ProtoMajor == 1 {
 		// RFC 9112, 3.2.2: the host in the target counts, not the field Host.
@@ -21,18 +21,18 @@ func (e *exchange) findHost() bool {
 	}
 	host, err := table.ParseHost(text)
 	if err != nil || !e.agrees(host) {
-		return e.refuse(http.StatusBadRequest, "host")
+		return e.Refuse(http.StatusBadRequest, "host")
 	}
 	e.r.Host, e.lookup.Host = host.String(), host.Name
 	if e.r.TLS != nil && e.handler.certificates.Load().differ(portOf(e.r), e.r.TLS.ServerName, host.Name) {
-		return e.refuse(http.StatusMisdirectedRequest, "misdirected")
+		return e.Refuse(http.StatusMisdirectedRequest, "misdirected")
 	}
 	return true
 }
 
 // agrees reports whether a field Host agrees with :authority of HTTP/2 (RFC 9113, 8.3.1).
 // With HTTP/1.1 the field is removed already, and net/http refuses two of them.
-func (e *exchange) agrees(host table.Host) bool {
+func (e *call) agrees(host table.Host) bool {
 	fields := e.r.Header["Host"]
 	if len(fields) > 1 {
 		return false

@@ -29,7 +29,7 @@ type clientIdentity struct {
 }
 
 // identify puts the gateway's word in place of the client's. From here on, routes and whoever is asked see nothing else.
-func (e *exchange) identify() {
+func (e *call) identify() {
 	headers := &e.state.ClientHeaders
 	if *headers == (ClientHeaders{}) {
 		return
@@ -40,7 +40,7 @@ func (e *exchange) identify() {
 		}
 	}
 	// Connection must not keep it from the backend either.
-	e.nominated = slices.DeleteFunc(e.nominated, headers.is)
+	e.Nominated = slices.DeleteFunc(e.Nominated, headers.is)
 	shown := e.handler.certificates.Load().identityOf(clientConnOf(e.r))
 	if shown == nil {
 		return

@@ -5,9 +5,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -258,59 +256,17 @@ func TestIdleHoldsForTheClientToo(t *testing.T) {
 	}
 }
 
-func TestAWatchCutsTheCallThatTakesTooLongAndNoOther(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var cuts atomic.Int64
-		w := &watch{timeout: time.Second, cut: func() { cuts.Add(1) }}
-		pass := func(d time.Duration) {
-			<-time.After(d)
-			synctest.Wait()
-		}
-		for _, step := range []struct {
-			what  string
-			takes time.Duration
-			cuts  int64
-		}{{"in time", 900 * time.Millisecond, 0}, {"in time again", 900 * time.Millisecond, 0}, {"late", 1100 * time.Millisecond, 1}, {"in time after that", 900 * time.Millisecond, 1}} {
-			w.begin()
-			pass(step.takes)
-			w.end()
-			want(t, step.what, cuts.Load(), step.cuts)
-		}
-		pass(time.Hour)
-		want(t, "between calls", cuts.Load(), int64(1))
-		w.begin()
-		w.lift()
-		pass(time.Hour)
-		w.end()
-		want(t, "without a bound", cuts.Load(), int64(1))
-
-		// The timer fires just when the call returns.
-		w = &watch{timeout: time.Second, cut: func() { cuts.Add(1) }}
-		w.begin()
-		w.mu.Lock()
-		<-time.After(time.Second)
-		w.stop()
-		w.mu.Unlock()
-		w.begin()
-		synctest.Wait()
-		want(t, "of the next call", cuts.Load(), int64(1))
-		pass(2 * time.Second)
-		want(t, "of the next call, when it is late", cuts.Load(), int64(2))
-		w.end()
-	})
-}
-
 // Of a rule that says how long requests may take, no default of the proxy bounds the backend's pauses.
 func TestABackendMayPauseAsLongAsARuleAllows(t *testing.T) {
 	for name, test := range map[string]struct {
-		timeouts table.Timeouts
+		timeouts model.Timeouts
 		whole    bool
 	}{
-		"nothing is said":          {table.Timeouts{}, false},
-		"no bound":                 {table.Timeouts{Patient: true}, true},
-		"a bound that is far away": {table.Timeouts{Request: time.Minute, Patient: true}, true},
-		"a try that may take long": {table.Timeouts{Attempt: time.Minute, Patient: true}, true},
-		"a bound that is over":     {table.Timeouts{Request: 2 * soon, Patient: true}, false},
+		"nothing is said":          {model.Timeouts{}, false},
+		"no bound":                 {model.Timeouts{Patient: true}, true},
+		"a bound that is far away": {model.Timeouts{Request: time.Minute, Patient: true}, true},
+		"a try that may take long": {model.Timeouts{Attempt: time.Minute, Patient: true}, true},
+		"a bound that is over":     {model.Timeouts{Request: 2 * soon, Patient: true}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
@@ -112,7 +113,7 @@ func TestABackendGetsOnlyBodiesThatTheServiceHasJudged(t *testing.T) {
 		j.mu.Lock()
 		checkJudged(t, j)
 		j.mu.Unlock()
-		eventually(t, "no room is taken", g.handler.kept.Empty)
+		eventually(t, "no room is taken", g.handler.process.Room.Empty)
 	}
 }
 
@@ -193,7 +194,7 @@ func sendInHTTP2(conn net.Conn, r *rand.Rand, number, body string) {
 	}
 	reader := io.Reader(strings.NewReader(body))
 	if r.IntN(3) == 0 {
-		reader = io.MultiReader(strings.NewReader(body[:r.IntN(len(body))]), failing{io.ErrClosedPipe})
+		reader = io.MultiReader(strings.NewReader(body[:r.IntN(len(body))]), iotest.ErrReader(io.ErrClosedPipe))
 	}
 	request, err := http.NewRequest(http.MethodPost, "http://a/", reader)
 	if err != nil {

@@ -137,7 +137,7 @@ func startServer(t testing.TB, options Options, serverOptions ServerOptions, com
 		_ = server.Shutdown(ended)
 		wait.Wait()
 		cancel()
-		handler.mirrors.wait.Wait()
+		handler.features.mirror.Wait()
 		handler.registry.Keep(func(string) bool { return false })
 	})
 	return &gateway{t: t, handler: handler, server: server, address: listener.Addr().String()}

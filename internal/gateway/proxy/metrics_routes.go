@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	maintenanceserve "github.com/slipway-dev/slipway/internal/gateway/feature/maintenance/serve"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/telemetry"
@@ -15,28 +16,23 @@ func (h *Handler) routeMetrics(routes []*table.Route) []*telemetry.Route {
 		}
 		planned := ""
 		if route.Maintenance != nil {
-			planned = failureMaintenance
+			planned = maintenanceserve.Planned
 		}
 		list[i] = h.metrics.Route(route.Name, planned)
 	}
 	return list
 }
 
-// keepMetrics removes the series of routes that are gone, and of routes that ask for a feature no more.
+// keepMetrics removes the series of routes that are gone.
 func (h *Handler) keepMetrics(routes []*table.Route) {
-	of := func(has func(*table.Route) bool) map[string]bool {
-		names := map[string]bool{}
-		for _, route := range routes {
-			if has(route) {
-				names[route.Name] = true
-			}
+	all, streams := make(map[string]bool, len(routes)), map[string]bool{}
+	for _, route := range routes {
+		all[route.Name] = true
+		if route.Transport != model.TransportHTTP {
+			streams[route.Name] = true
 		}
-		return names
 	}
-	all := of(func(*table.Route) bool { return true })
 	h.metrics.Keep(all)
-	h.compressionMetrics.keep(all)
-	h.metrics.KeepStreams(of(func(r *table.Route) bool { return r.Transport != model.TransportHTTP }))
-	h.authMetrics.external.Keep(of(func(r *table.Route) bool { return r.Auth != nil && r.Auth.External != nil }))
-	h.cacheMetrics.Keep(of(func(r *table.Route) bool { return r.Cache != nil }))
+	h.metrics.KeepStreams(streams)
+	h.features.compression.Keep(all)
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	authserve "github.com/slipway-dev/slipway/internal/gateway/feature/auth/serve"
 )
 
 // signedWith signs claims with HS256.
@@ -111,7 +113,7 @@ func TestATokenEndpointThatDoesNotBehave(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, g, _, _ := startLogin(t)
-			g.handler.tokens.Timeout = time.Second
+			g.handler.features.auth.Tokens.Timeout = time.Second
 			alice := newPerson(t, g)
 			back := alice.comeBack("/")
 			p.set(func() { p.answers = answer })
@@ -243,7 +245,7 @@ func TestALogInSurvivesAnotherTable(t *testing.T) {
 	want(t, "status", alice.open(back).StatusCode, http.StatusFound)
 	want(t, "fetches of keys", p.fetches.Load(), int64(1))
 	g.handler.Set(Config{Table: compile(t, toApp, nil, backend)})
-	want(t, "log-ins", len(g.handler.current.Load().logins), 0)
+	want(t, "what guards log-ins", g.handler.current.Load().bound.auth.Guard(), authserve.Guard{})
 	want(t, "status without a log-in", alice.open("/").StatusCode, http.StatusOK)
 	want(t, "requests that reached the first backend", len(requests), 0)
 }

@@ -67,7 +67,7 @@ func TestAMirrorGetsNoSession(t *testing.T) {
 	g := startTable(t, Options{}, compile(t, p.route()+"  mirrors: [{backendService: {name: h2, port: 80}}]\n", p.secrets(), backend))
 	alice := newPerson(t, g)
 	want(t, "status", alice.open("/").StatusCode, http.StatusOK)
-	g.handler.mirrors.wait.Wait()
+	g.handler.features.mirror.Wait()
 	for range 2 {
 		want(t, "cookies", join(received(t, requests).Header["Cookie"]), "")
 	}

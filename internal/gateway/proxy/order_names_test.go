@@ -15,27 +15,35 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/compress"
 	addresssetting "github.com/slipway-dev/slipway/internal/gateway/feature/address"
 	affinitysetting "github.com/slipway-dev/slipway/internal/gateway/feature/affinity"
+	affinityserve "github.com/slipway-dev/slipway/internal/gateway/feature/affinity/serve"
 	authsetting "github.com/slipway-dev/slipway/internal/gateway/feature/auth"
 	cachesetting "github.com/slipway-dev/slipway/internal/gateway/feature/cache"
 	corssetting "github.com/slipway-dev/slipway/internal/gateway/feature/cors"
 	"github.com/slipway-dev/slipway/internal/gateway/feature/list"
 	maintenancesetting "github.com/slipway-dev/slipway/internal/gateway/feature/maintenance"
 	"github.com/slipway-dev/slipway/internal/gateway/feature/ratelimit"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
-// boundTo returns the names of the steps that a route has, by list.
+// boundTo returns the names of the steps that a route has, by list: the room of a feature, and the method.
 func boundTo(route *table.Route) map[string]string {
 	h := New(Options{})
-	bound := reflect.ValueOf(h.stepsOf(&state{affinities: affinities{routes: []*affinity{{}}}}, route))
+	s := &state{Config: Config{Table: &table.Table{Routes: []*table.Route{route}, Backends: []*model.Backend{{}}}}, services: make([]*upstream.Service, 1)}
+	s.bound.auth, s.bound.cache = h.features.auth.Table(), h.features.cache.Table(s.Table.Backends)
+	s.bound.affinity = affinityserve.New(nil, []affinityserve.Route{{Policy: &affinitysetting.Policy{}}})
+	s.everywhere = everywhere(&s.bound)
+	bound := reflect.ValueOf(h.features.stepsOf(s, route))
 	lists := map[string]string{}
 	for i := range bound.NumField() {
 		var names []string
 		list := bound.Field(i)
 		for n := 0; list.Kind() == reflect.Slice && n < list.Len(); n++ {
 			name := runtime.FuncForPC(list.Index(n).Pointer()).Name()
-			name = strings.TrimSuffix(name[strings.LastIndex(name, "/proxy.")+len("/proxy."):], "-fm")
-			names = append(names, strings.NewReplacer("(*", "", ")", "").Replace(name))
+			_, name, _ = strings.Cut(name, "/feature/")
+			name = strings.TrimSuffix(strings.Replace(name, "/serve", "", 1), "-fm")
+			names = append(names, strings.NewReplacer(".(*Step)", "", ".Step", "").Replace(name))
 		}
 		if len(names) > 0 {
 			lists[bound.Type().Field(i).Name] = strings.Join(names, " ")
@@ -47,7 +55,11 @@ func boundTo(route *table.Route) map[string]string {
 // askingForAll returns a route that asks for every feature.
 func askingForAll() *table.Route {
 	return &table.Route{
-		Compiled: list.Compiled{ClientAddresses: &addresssetting.Addresses{}, CORS: &corssetting.Policy{}, Auth: &authsetting.Policy{}, RateLimit: &ratelimit.Limit{Per: ratelimit.PerKey}, MaxBodyBytes: 1, Affinity: &affinitysetting.Policy{}, Cache: &cachesetting.Policy{}, Maintenance: &maintenancesetting.Policy{}, Compression: &compress.Policy{}}, Mirrors: make([]table.Mirror, 1),
+		Compiled: list.Compiled{
+			ClientAddresses: &addresssetting.Addresses{}, CORS: &corssetting.Policy{}, Auth: &authsetting.Policy{}, RateLimit: &ratelimit.Limit{Per: ratelimit.PerKey},
+			MaxBodyBytes: 1, Affinity: &affinitysetting.Policy{}, Cache: &cachesetting.Policy{}, Maintenance: &maintenancesetting.Policy{}, Compression: &compress.Policy{},
+		},
+		Mirrors: []table.Mirror{{Backend: &model.Backend{}}},
 	}
 }
 
@@ -56,29 +68,29 @@ func TestFeaturesAreBoundInOrder(t *testing.T) {
 	everything := askingForAll()
 	bound := boundTo(everything)
 	for list, names := range map[string]string{
-		"admit":   "address.admit cors.admit maintenance.admit auth.admit rateLimit.admit bodyBound.admit",
-		"send":    "cached.lookUp mirror.send cached.ask",
-		"receive": "exchange.forgetAnswered affinity.keep cached.confirm cached.record",
-		"failed":  "exchange.forgetFailed affinity.failed",
-		"filter":  "cors.filter",
-		"head":    "cached.head",
-		"tell":    "affinity.tell exchange.tellCookies",
-		"hint":    "exchange.dropForged",
-		"body":    "cached.body compression.body",
-		"end":     "cached.end compression.end",
+		"Admit":   "address.Admit cors.Admit maintenance.Admit auth.Admit ratelimit.Admit bodybound.Admit",
+		"Send":    "cache.LookUp mirror.Send cache.Ask",
+		"Receive": "cache.Guard.Receive affinity.Keep cache.Confirm cache.Record",
+		"Failed":  "cache.Guard.Failed affinity.Failed",
+		"Filter":  "cors.Filter",
+		"Head":    "cache.Head",
+		"Tell":    "affinity.Tell auth.Guard.Tell",
+		"Hint":    "auth.Guard.Hint",
+		"Body":    "cache.Body compression.Body",
+		"End":     "cache.End compression.End",
 	} {
 		want(t, list, bound[list], names)
 		delete(bound, list)
 	}
 	want(t, "other lists", len(bound), 0)
 	everything.RateLimit.Per = ratelimit.PerClientAddress
-	want(t, "a limit for addresses", boundTo(everything)["admit"], "address.admit cors.admit maintenance.admit rateLimit.admit auth.admit bodyBound.admit")
+	want(t, "a limit for addresses", boundTo(everything)["Admit"], "address.Admit cors.Admit maintenance.Admit ratelimit.Admit auth.Admit bodybound.Admit")
 	everything.Redirect = &table.CompiledRedirect{}
-	want(t, "a redirect", boundTo(everything)["admit"], "address.admit cors.admit maintenance.admit rateLimit.admit auth.admit")
+	want(t, "a redirect", boundTo(everything)["Admit"], "address.Admit cors.Admit maintenance.Admit ratelimit.Admit auth.Admit")
 
 	bare := boundTo(&table.Route{})
 	for list, names := range map[string]string{
-		"receive": "exchange.forgetAnswered", "failed": "exchange.forgetFailed", "tell": "exchange.tellCookies", "hint": "exchange.dropForged",
+		"Receive": "cache.Guard.Receive", "Failed": "cache.Guard.Failed", "Tell": "auth.Guard.Tell", "Hint": "auth.Guard.Hint",
 	} {
 		want(t, "everywhere, "+list, bare[list], names)
 		delete(bare, list)
@@ -86,24 +98,62 @@ func TestFeaturesAreBoundInOrder(t *testing.T) {
 	want(t, "other lists everywhere", len(bare), 0)
 }
 
-// Each setting alone makes a route have steps of its own.
-func TestEachStepCounts(t *testing.T) {
-	of := reflect.TypeFor[steps]()
-	for i := range of.NumField() {
-		if of.Field(i).Type.Kind() != reflect.Slice {
-			continue
+// What a feature can do in a step is bound, and what a route can ask for is looked at. What belongs to no feature is listed.
+func TestEveryFeatureIsInTheOrder(t *testing.T) {
+	core := strings.Fields("Name Index Place Transport Unavailable Backends Redirect Direct StrictShares Rewrite RequestHeaders ResponseHeaders Timeouts Retries BackendSettings Mirrors")
+	named, kinds := map[string]bool{}, map[string]bool{}
+	for _, file := range parseAll(t, "order.go") {
+		ast.Inspect(file, func(n ast.Node) bool {
+			if selector, ok := n.(*ast.SelectorExpr); ok {
+				named[selector.Sel.Name] = true
+			}
+			return true
+		})
+	}
+	for _, file := range parseAll(t, "../exchange/steps.go") {
+		ast.Inspect(file, func(n ast.Node) bool {
+			if spec, ok := n.(*ast.TypeSpec); ok && spec.Name.Name == "Steps" {
+				for _, list := range spec.Type.(*ast.StructType).Fields.List {
+					kinds[strings.ReplaceAll(strings.ReplaceAll(signature(list.Type), "*Exchange", "*exchange.Exchange"), " BodyWriter", " exchange.BodyWriter")] = true
+				}
+			}
+			return true
+		})
+	}
+	bound := map[string]bool{}
+	for _, names := range boundTo(askingForAll()) {
+		for name := range strings.FieldsSeq(names) {
+			bound[name] = true
 		}
-		one := reflect.New(of)
-		field := reflect.NewAt(of.Field(i).Type, one.Elem().Field(i).Addr().UnsafePointer()).Elem()
-		field.Set(reflect.MakeSlice(field.Type(), 1, 1))
-		want(t, of.Field(i).Name, one.Interface().(*steps).count(), 1)
+	}
+	found := 0
+	for path, file := range parseAll(t, "../feature/*/serve/*.go") {
+		for _, declared := range file.Decls {
+			f, ok := declared.(*ast.FuncDecl)
+			if !ok || f.Recv == nil || !f.Name.IsExported() || !kinds[signature(f.Type)] {
+				continue
+			}
+			found++
+			name := strings.Split(path, "/")[2] + "." + strings.TrimPrefix(types.ExprString(f.Recv.List[0].Type), "*") + "." + f.Name.Name
+			if name = strings.Replace(name, ".Step.", ".", 1); !bound[name] && name != "affinity.Choose" {
+				t.Errorf("%s is a step, and order.go does not bind it", name)
+			}
+		}
+	}
+	if found < len(bound) {
+		t.Errorf("%d steps are declared, and %d are bound", found, len(bound))
+	}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[table.Route]()) {
+		if field.IsExported() && !field.Anonymous && named[field.Name] == slices.Contains(core, field.Name) && field.Name != "Redirect" && field.Name != "Direct" && field.Name != "Name" && field.Name != "Place" {
+			t.Errorf("order.go does not look at %s of a route, or it belongs to no feature", field.Name)
+		}
 	}
 }
 
-// What a feature can do in a step is bound, and what a route can ask for is looked at. What belongs to no feature is listed.
-func TestEveryFeatureIsInTheOrder(t *testing.T) {
-	core := strings.Fields("Name Index Place Transport Unavailable Backends Redirect Direct StrictShares Rewrite RequestHeaders ResponseHeaders Timeouts Retries BackendSettings")
-	paths, err := filepath.Glob("*.go")
+// parseAll parses the files of a pattern, without tests.
+func parseAll(t *testing.T, pattern string) map[string]*ast.File {
+	t.Helper()
+	paths, err := filepath.Glob(pattern)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,43 +166,7 @@ func TestEveryFeatureIsInTheOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	named, kinds := map[string]bool{}, map[string]bool{}
-	for name, file := range files {
-		ast.Inspect(file, func(n ast.Node) bool {
-			if selector, ok := n.(*ast.SelectorExpr); ok && name == "order.go" {
-				named[selector.Sel.Name] = true
-			}
-			if spec, ok := n.(*ast.TypeSpec); ok && spec.Name.Name == "steps" {
-				for _, list := range spec.Type.(*ast.StructType).Fields.List {
-					kinds[signature(list.Type)] = true
-				}
-			}
-			return true
-		})
-	}
-	bound := map[string]bool{}
-	for _, names := range boundTo(askingForAll()) {
-		for name := range strings.FieldsSeq(names) {
-			bound[name] = true
-		}
-	}
-	for _, file := range files {
-		for _, declared := range file.Decls {
-			f, ok := declared.(*ast.FuncDecl)
-			if !ok || f.Recv == nil || !kinds[signature(f.Type)] {
-				continue
-			}
-			feature := strings.TrimPrefix(types.ExprString(f.Recv.List[0].Type), "*")
-			if name := feature + "." + f.Name.Name; feature != "exchange" && !bound[name] && name != "affinity.choose" {
-				t.Errorf("%s is a step, and order.go does not bind it", name)
-			}
-		}
-	}
-	for _, field := range reflect.VisibleFields(reflect.TypeFor[table.Route]()) {
-		if field.IsExported() && !field.Anonymous && named[field.Name] == slices.Contains(core, field.Name) && field.Name != "Redirect" && field.Name != "Direct" && field.Name != "Name" && field.Name != "Place" {
-			t.Errorf("order.go does not look at %s of a route, or it belongs to no feature", field.Name)
-		}
-	}
+	return files
 }
 
 // signature returns the types of a function, without names, or of the functions of a list.

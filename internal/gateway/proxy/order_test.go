@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -10,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
@@ -111,10 +109,9 @@ func forAll(name string) http.HandlerFunc {
 func TestAffinityChoosesBeforeTheRequestIsBuilt(t *testing.T) {
 	first, second := serve(t, forAll("first")), serve(t, forAll("second"))
 	g := startSticky(t, sticky(t, `[{backendService: {name: app, port: 80}, sessionAffinity: {cookie: {}}, cache: {}}]`, map[string][]string{"app": {first, second}}))
-	of := g.handler.current.Load().affinities.routes[0]
 	for _, tc := range []struct{ endpoint, name, says string }{{second, "second", "slipway; fwd=miss"}, {first, "second", "slipway; hit; ttl=60"}} {
-		known := pin{of.backends[0], placeOf("app:80", tc.endpoint)}
-		response, body := g.get("/", "Cookie", of.name+"="+known.String())
+		name, text := g.pinOf(tc.endpoint)
+		response, body := g.get("/", "Cookie", name+"="+text)
 		want(t, tc.says, body, tc.name)
 		want(t, "the cache says", response.Header.Get("Cache-Status")[:len("slipway; ")+3], tc.says[:len("slipway; ")+3])
 	}
@@ -137,7 +134,7 @@ func TestTheCacheComesAfterAdmissionAndAroundCopies(t *testing.T) {
 	})
 	g = start(t, Options{Clock: clock}, `[{backendService: {name: app, port: 80}, mirror: {backendService: {name: h2, port: 80}}, maxBodyBytes: 4, cache: {}}]`, backend)
 	conditions := func(requests int) (protocols string) {
-		g.handler.mirrors.wait.Wait()
+		g.handler.features.mirror.Wait()
 		var all []string
 		for range requests {
 			r := received(t, asked)
@@ -154,7 +151,7 @@ func TestTheCacheComesAfterAdmissionAndAroundCopies(t *testing.T) {
 	g.get("/")
 	want(t, "the copy has no conditions", conditions(2), `HTTP/1.1"1",HTTP/2.0`)
 	want(t, "a body over the bound", g.post("too long").StatusCode, 413)
-	g.handler.mirrors.wait.Wait()
+	g.handler.features.mirror.Wait()
 	none(t, "anybody for it", asked)
 }
 
@@ -247,28 +244,4 @@ func TestEveryChangeIsSeenByTheCache(t *testing.T) {
 	c.send(c.request(http.MethodPost, "/"))
 	c.get("/")
 	want(t, "asked after a change", c.asked.Load(), int64(3))
-}
-
-// Each end step gives something back: a place, or room in memory. One that fails must not keep what the others hold.
-func TestAnEndStepThatPanicsKeepsNoOtherFromRunning(t *testing.T) {
-	var ran []string
-	note := func(name string, panics bool) func(*exchange, bool) {
-		return func(_ *exchange, returned bool) {
-			ran = append(ran, fmt.Sprint(name, " ", returned))
-			if panics {
-				panic(name)
-			}
-		}
-	}
-	func() {
-		defer func() {
-			if got := recover(); got != "second" {
-				t.Errorf("it panics with %v, want what the second has said", got)
-			}
-		}()
-		finish(new(exchange), []func(*exchange, bool){note("first", false), note("second", true), note("third", false)}, true)
-	}()
-	if diff := cmp.Diff([]string{"first true", "second true", "third true"}, ran); diff != "" {
-		t.Errorf("what ran (-want +got):\n%s", diff)
-	}
 }

@@ -11,9 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/crypto/bcrypt"
-	"k8s.io/utils/clock"
-
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/panics"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
@@ -44,6 +41,7 @@ func (g *gateway) breakServices(names ...string) {
 			g.t.Fatalf("the table has no Service %s", name)
 		}
 	}
+	g.handler.bindSteps(&current)
 	g.handler.current.Store(&current)
 }
 
@@ -72,11 +70,11 @@ func TestAPanicEndsOneRequestAlone(t *testing.T) {
 		want(t, "the request whose copy panics", response.StatusCode, 200)
 		want(t, "told", <-doing, "copy a request")
 	}
-	g.handler.mirrors.wait.Wait()
+	g.handler.features.mirror.Wait()
 	eventually(t, "the requests that panic are in the access log", func() bool {
 		return strings.Count(log.String(), `"failure":"panic"`) == 3
 	})
-	want(t, "copies in flight", len(g.handler.mirrors.slots), 0)
+	want(t, "copies in flight", g.handler.features.mirror.InFlight(), 0)
 	response, _ := g.get("/well")
 	want(t, "another request", response.StatusCode, 200)
 }
@@ -151,27 +149,6 @@ func TestAPanicInOneDirectionEndsBoth(t *testing.T) {
 		t.Errorf("got %q, %v, want the end", got, err)
 	}
 	want(t, "told", <-doing, "forward a connection")
-}
-
-func TestAPasswordThatPanicsIsWrong(t *testing.T) {
-	report, doing := reported()
-	p := newPasswords(clock.RealClock{})
-	p.panics, p.compare = report, func(_, password []byte) error {
-		if string(password) == "panics" {
-			panic("a defect")
-		}
-		return nil
-	}
-	hash, err := bcrypt.GenerateFromPassword([]byte("right"), bcrypt.MinCost)
-	if err != nil {
-		t.Fatal(err)
-	}
-	guess := func(password string) verdict {
-		return p.check(t.Context(), attempt{user: "carol", password: password, client: netip.MustParseAddr("fd00::1"), users: map[string][][]byte{"carol": {hash}}})
-	}
-	want(t, "the one that panics", guess("panics"), passwordWrong)
-	want(t, "told", <-doing, "compare a password")
-	want(t, "the next", guess("right"), passwordRight)
 }
 
 // Who would be let in without an answer is not let in because of a defect.

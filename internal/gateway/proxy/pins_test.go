@@ -219,8 +219,8 @@ func TestClientsOfAnEndpointThatIsLeftOutMove(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Now())
 	g := startTable(t, Options{Clock: clock}, nil)
 	g.handler.Set(sticky(t, byCookie, map[string][]string{"app": {first, second}}))
-	of := g.handler.current.Load().affinities.routes[0]
-	jar := map[string]string{of.name: (&pin{of.backends[0], placeOf("app:80", first)}).String()}
+	name, text := g.pinOf(first)
+	jar := map[string]string{name: text}
 	want(t, "its endpoint", g.browse(t, jar, "/"), "first")
 
 	starting.Store(true)
@@ -256,41 +256,9 @@ func TestAClientKeepsItsEndpointWhenTheGatewayLacksSomething(t *testing.T) {
 	for cause, forgotten := range map[syscall.Errno]bool{syscall.EMFILE: false, syscall.EADDRNOTAVAIL: false, syscall.ECONNREFUSED: true} {
 		g := startTable(t, Options{Upstream: upstream.Options{Dial: func(context.Context, string) (net.Conn, error) { return nil, cause }}}, nil)
 		g.handler.Set(sticky(t, byCookie, map[string][]string{"app": {"192.0.2.1:80"}}))
-		of := g.handler.current.Load().affinities.routes[0]
-		known := pin{of.backends[0], placeOf("app:80", "192.0.2.1:80")}
-		response, _ := g.get("/", "Cookie", of.name+"="+known.String())
+		name, text := g.pinOf("192.0.2.1:80")
+		response, _ := g.get("/", "Cookie", name+"="+text)
 		want(t, "status", response.StatusCode, 502)
 		want(t, cause.Error()+": the endpoint is forgotten", response.Header["Set-Cookie"] != nil, forgotten)
 	}
-}
-
-// The text of pins is in the browsers of clients: another release must read it.
-func TestTheTextOfPinsStays(t *testing.T) {
-	key := []byte("0123456789abcdef0123456789abcdef")
-	p := pin{backendName(keyedName(key, "backend", "shop/app:80")), upstream.PlaceOf(key, "shop/app:80", "10.0.0.1:8080")}
-	want(t, "the text", p.String(), "PQT949y-GMsZnTx2KJAMwyXUZMJXyvni")
-	q := p
-	q.backend[0]++
-	want(t, "the text of two", pins{p, q}.String(), p.String()+q.String())
-}
-
-func FuzzReadPins(f *testing.F) {
-	valid := pin{backend: backendName{1}, place: placeOf("app:80", "10.0.0.1:80")}
-	f.Add(valid.String())
-	f.Add(valid.String() + valid.String())
-	f.Add("")
-	f.Add(strings.Repeat("=", pinLength))
-	f.Add(strings.Repeat("A", pinLength*maxPins))
-	f.Fuzz(func(t *testing.T, text string) {
-		var read pins
-		for p := range readPins(text) {
-			read = append(read, p)
-		}
-		if len(read) > maxPins || len(read)*pinLength > len(text) {
-			t.Errorf("%q is read as %d pins", text, len(read))
-		}
-		if again := read.String(); len(again) == len(text) && again != text {
-			t.Errorf("%q is read as %q", text, again)
-		}
-	})
 }

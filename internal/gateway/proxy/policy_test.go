@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,7 +15,6 @@ import (
 	"golang.org/x/crypto/bcrypt"
 	testingclock "k8s.io/utils/clock/testing"
 
-	"github.com/slipway-dev/slipway/internal/gateway/feature/ratelimit"
 	"github.com/slipway-dev/slipway/internal/testing/lockedbuffer"
 )
 
@@ -142,34 +140,6 @@ func TestRateLimit(t *testing.T) {
 	want(t, "after a pause", codes(4), "200 200 200 4295")
 	g.handler.Set(Config{Table: compile(t, `[{backendService: {name: app, port: 80}, rateLimit: {requests: 2, period: 10s, burst: 3}}]`, nil, backend)})
 	want(t, "another table forgives nothing", codes(1), "4295")
-}
-
-func TestLimiterIsBoundedAndExact(t *testing.T) {
-	clock := testingclock.NewFakeClock(time.Now())
-	l := newLimiter(clock)
-	limit := &ratelimit.Limit{Requests: 10, Period: time.Second, Burst: 5}
-	allowed := 0
-	for range 1000 {
-		if l.take(limitKey{route: "r"}, limit) == 0 {
-			allowed++
-		}
-		clock.Step(10 * time.Millisecond)
-	}
-	if allowed != 104 {
-		t.Errorf("%d requests in 10 s, want 10 per second and the burst", allowed)
-	}
-	for i := range limitShards * maxLimitKeys * 2 {
-		if l.take(limitKey{route: "r", who: strconv.Itoa(i)}, limit) != 0 {
-			t.Fatal("a new client is limited")
-		}
-	}
-	total := 0
-	for i := range l.shards {
-		total += len(l.shards[i].next)
-	}
-	if total > limitShards*maxLimitKeys {
-		t.Errorf("%d keys are held", total)
-	}
 }
 
 func TestMirror(t *testing.T) {

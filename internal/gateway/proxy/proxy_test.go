@@ -50,9 +50,9 @@ func TestWhatATrustedProxySaysIsBelieved(t *testing.T) {
 	want(t, "host", r.Header.Get("X-Forwarded-Host"), "shop")
 	want(t, "forwarded", r.Header.Get("Forwarded"), "for=203.0.113.7")
 	want(t, "prefix", r.Header.Get("X-Forwarded-Prefix"), "/x")
-	e := exchange{handler: g.handler, state: g.handler.current.Load(), r: &http.Request{RemoteAddr: "127.0.0.1:1", Header: http.Header{"X-Forwarded-For": {"6.6.6.6, 203.0.113.7", "10.1.1.1"}}}}
+	e := call{handler: g.handler, state: g.handler.current.Load(), r: &http.Request{RemoteAddr: "127.0.0.1:1", Header: http.Header{"X-Forwarded-For": {"6.6.6.6, 203.0.113.7", "10.1.1.1"}}}}
 	e.findClient()
-	want(t, "client", e.client.text, "203.0.113.7")
+	want(t, "client", e.Client.Text, "203.0.113.7")
 }
 
 // A proxy that is trusted may pass on what its own clients say. Who the client is, the gateway alone says.

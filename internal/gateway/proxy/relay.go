@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/slipway-dev/slipway/internal/gateway/clients"
+	"github.com/slipway-dev/slipway/internal/gateway/exchange"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
@@ -102,7 +103,7 @@ func chooseStream(route *table.Route, client netip.Addr) (backend *table.Weighte
 	case route == nil:
 		return nil, "no_route"
 	case route.Unavailable != nil:
-		return nil, failureRoute
+		return nil, exchange.FailureRoute
 	case route.ClientAddresses != nil && !route.ClientAddresses.Admit(client):
 		return nil, "client_address"
 	}
@@ -113,7 +114,7 @@ func chooseStream(route *table.Route, client netip.Addr) (backend *table.Weighte
 	case table.LackEndpoints:
 		return nil, upstream.NoEndpoints.String()
 	default:
-		return nil, failureNoBackend
+		return nil, exchange.FailureNoBackend
 	}
 }
 

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/textproto"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/slipway-dev/slipway/internal/gateway/compress"
+	"github.com/slipway-dev/slipway/internal/gateway/exchange"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
@@ -18,63 +18,31 @@ const copySize = 32 << 10
 
 var copyBuffers = sync.Pool{New: func() any { return new([copySize]byte) }}
 
-// inform forwards an informational response. HTTP/1.0 has none.
-func (e *exchange) inform(status int, fields []upstream.Field) {
-	if !e.r.ProtoAtLeast(1, 1) {
-		return
-	}
-	e.answer.heads.Lock()
-	defer e.answer.heads.Unlock()
-	header := e.w.Header()
-	before := header.Clone()
-	defer func() { // also after a panic: none of this belongs to the final response
-		clear(header)
-		for name, values := range before {
-			header[name] = values
-		}
-	}()
-	setFields(header, fields)
-	for _, hint := range e.steps.hint {
-		hint(e, header)
-	}
-	e.writeHint(status)
-}
-
-// writeHint sends the head of an informational response. The client must take it in time. The final response may come later, so
-// there is no deadline afterwards.
-func (e *exchange) writeHint(status int) {
-	e.beginTaking()
-	defer e.endTaking()
-	if e.r.ProtoMajor == 1 {
-		defer e.setWriteDeadline(time.Time{})
-	}
-	e.w.WriteHeader(status)
-}
-
 // respond forwards the backend's response.
-func (e *exchange) respond(response *upstream.Response) {
-	e.beginAnswer()
+func (e *call) respond(response *upstream.Response) {
+	e.BeginAnswer()
 	header := e.w.Header()
-	for _, filter := range e.steps.filter {
+	for _, filter := range e.Steps.Filter {
 		filter(response)
 	}
-	setFields(header, response.Fields)
-	for _, head := range e.steps.head {
-		head(e, header)
+	exchange.SetFields(header, response.Fields)
+	for _, head := range e.Steps.Head {
+		head(&e.Exchange, header)
 	}
 	if _, ok := header["Content-Type"]; !ok {
 		header["Content-Type"] = nil // the backend sent none, and net/http must not guess
 	}
-	e.liftRate()
+	e.LiftRate()
 	if response.Stream {
-		e.liftBounds()
+		clientConnOf(e.r).stream(true)
+		e.LiftBounds()
 	}
-	e.editHead()
-	var to bodyWriter = (*toClient)(e)
-	for _, body := range slices.Backward(e.steps.body) {
-		to = body(e, response, to)
+	e.EditHead()
+	var to exchange.BodyWriter = (*toClient)(e)
+	for _, body := range slices.Backward(e.Steps.Body) {
+		to = body(&e.Exchange, response, to)
 	}
-	e.writeHead(response.Status)
+	e.WriteHead(response.Status)
 	dropAnnounced(header)
 	if e.copyBody(response, to) {
 		e.addTrailers(response.Trailers())
@@ -93,16 +61,16 @@ func dropAnnounced(header http.Header) {
 
 // addTrailers sends the trailers. Without the flush, net/http might compute a length for a
 // short body. Then trailers would not be possible.
-func (e *exchange) addTrailers(trailers []upstream.Field) {
+func (e *call) addTrailers(trailers []upstream.Field) {
 	if len(trailers) == 0 {
 		return
 	}
-	e.flush()
+	e.Flush()
 	header := e.w.Header()
 	trailer := header["Trailer"]
 	for _, field := range trailers {
 		name := http.CanonicalHeaderKey(field.Name)
-		if e.facts.encoded && compress.OfBody(name) {
+		if e.Facts.Encoded && compress.OfBody(name) {
 			continue // it was not announced, and is that of other bytes
 		}
 		if !announced(trailer, name) {
@@ -112,28 +80,14 @@ func (e *exchange) addTrailers(trailers []upstream.Field) {
 	}
 }
 
-// setFields adds fields to a header. All values share one slice to save allocations.
-func setFields(header http.Header, fields []upstream.Field) {
-	values := make([]string, len(fields))
-	for i, field := range fields {
-		name := textproto.CanonicalMIMEHeaderKey(field.Name)
-		values[i] = field.Value
-		if before := header[name]; before != nil {
-			header[name] = append(before, field.Value)
-			continue
-		}
-		header[name] = values[i : i+1 : i+1]
-	}
-}
-
 // explainCut returns why a response has no end.
-func (e *exchange) explainCut(err error) string {
+func (e *call) explainCut(err error) string {
 	switch {
 	case errors.Is(err, upstream.ErrIdle):
 		return "backend_stalled"
-	case e.clientStalled():
+	case e.ClientStalled():
 		return "client_stalled"
-	case e.body.http1 != nil && clientConnOf(e.r).isReset():
+	case e.Body.OverHTTP1() && clientConnOf(e.r).isReset():
 		return "client_write"
 	}
 	return "response_body"
@@ -141,7 +95,7 @@ func (e *exchange) explainCut(err error) string {
 
 // copyBody forwards the body as it comes. It flushes what has come before it waits for the
 // backend. It reports whether the body was complete.
-func (e *exchange) copyBody(response *upstream.Response, to bodyWriter) bool {
+func (e *call) copyBody(response *upstream.Response, to exchange.BodyWriter) bool {
 	buffer := copyBuffers.Get().(*[copySize]byte)
 	defer copyBuffers.Put(buffer)
 	n, err := e.readFirst(response, buffer[:])
@@ -163,19 +117,19 @@ func (e *exchange) copyBody(response *upstream.Response, to bodyWriter) bool {
 }
 
 // cut notes that the response has no end, and returns false.
-func (e *exchange) cut(failure string) bool {
-	e.answer.failure, e.answer.aborted = failure, true
+func (e *call) cut(failure string) bool {
+	e.Answer.Failure, e.Answer.Aborted = failure, true
 	return false
 }
 
 // toClient is the end of the way of a body to the client.
-type toClient exchange
+type toClient call
 
-func (c *toClient) Write(p []byte) (int, error) { return (*exchange)(c).write(p) }
+func (c *toClient) Write(p []byte) (int, error) { return (*call)(c).Write(p) }
 func (c *toClient) Close() error                { return nil }
 
 func (c *toClient) Flush() error {
-	(*exchange)(c).flush()
+	(*call)(c).Flush()
 	return nil
 }
 
@@ -184,16 +138,16 @@ func (c *toClient) Flush() error {
 const headGrace = 2 * time.Millisecond
 
 // readFirst reads the beginning of a body. The head does not wait long for it.
-func (e *exchange) readFirst(response *upstream.Response, buffer []byte) (int, error) {
+func (e *call) readFirst(response *upstream.Response, buffer []byte) (int, error) {
 	switch {
 	case response.Buffered():
 	case response.ContentLength < 0:
-		e.flush()
+		e.Flush()
 	case response.ContentLength == 0 || e.r.Method == http.MethodHead || response.Status == http.StatusNotModified: // there is no body
 	default: // Read uses nothing of the client's side
 		defer upstream.StopAfter(headGrace, func() {
-			defer e.handler.options.Panics.Catch("send the head of a response")
-			e.flush()
+			defer e.Panics.Catch("send the head of a response")
+			e.Flush()
 		})()
 	}
 	return response.Read(buffer)

@@ -250,7 +250,7 @@ func TestEveryMirrorGetsItsFraction(t *testing.T) {
 	copies := 0
 	for range requests {
 		g.get("/third")
-		g.handler.mirrors.wait.Wait()
+		g.handler.features.mirror.Wait()
 		for len(firstCopies) > 0 {
 			<-firstCopies
 			copies++

@@ -173,8 +173,8 @@ func (s *Server) Run(ctx context.Context) error {
 	var wait sync.WaitGroup
 	defer wait.Wait()
 	wait.Go(func() { s.handler.registry.Run(ctx, s.options.Clock) })
-	wait.Go(func() { s.handler.keys.Run(ctx, s.options.Clock) })
-	wait.Go(func() { s.handler.providers.Run(ctx, s.options.Clock) })
+	wait.Go(func() { s.handler.features.auth.RunKeys(ctx, s.options.Clock) })
+	wait.Go(func() { s.handler.features.auth.RunProviders(ctx, s.options.Clock) })
 	logged := make(chan error, 1)
 	go func() { logged <- s.handler.log.Run(ctx, s.options.Clock) }()
 

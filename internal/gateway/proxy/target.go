@@ -35,7 +35,7 @@ func splitTarget(target string) (authority, path string, absolute bool) {
 
 // parsePath returns the path of the request's target. A target for the whole server gets
 // the path /, so routes of the root match it (RFC 9112, 3.2.1 and 3.2.4).
-func (e *exchange) parsePath() (table.Path, error) {
+func (e *call) parsePath() (table.Path, error) {
 	_, path, absolute := splitTarget(e.r.RequestURI)
 	switch {
 	case e.r.Method == http.MethodOptions && (path == wholeServer || (path == "" && absolute)):
@@ -65,7 +65,7 @@ func isMisspelt(method string) bool {
 
 // mayGoOn decrements Max-Forwards (RFC 9110, 7.6.2). If it is 0, it answers the request and
 // returns false.
-func (e *exchange) mayGoOn() bool {
+func (e *call) mayGoOn() bool {
 	if e.r.Method != http.MethodOptions && e.r.Method != http.MethodTrace {
 		return true
 	}
@@ -77,9 +77,9 @@ func (e *exchange) mayGoOn() bool {
 		e.r.Header["Max-Forwards"] = []string{strconv.FormatUint(left-1, 10)}
 		return true
 	case e.r.Method == http.MethodTrace: // an echo would reveal fields that proxies have added
-		return e.refuse(http.StatusNotImplemented, "trace")
+		return e.Refuse(http.StatusNotImplemented, "trace")
 	}
-	e.answerWith(http.StatusNoContent, "", nil)
+	e.AnswerWith(http.StatusNoContent, "", nil)
 	return false
 }
 

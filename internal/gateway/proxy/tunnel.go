@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/slipway-dev/slipway/internal/gateway/exchange"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
@@ -16,11 +17,11 @@ import (
 // forwarded. An upgrade to HTTP/2 or TLS is an offer to the next hop, which is the gateway.
 // If a backend accepted it, the connection would carry requests that the gateway does not
 // check.
-func (e *exchange) mayUpgrade(protocol string) bool {
+func (e *call) mayUpgrade(protocol string) bool {
 	if e.r.ProtoMajor != 1 || e.r.ProtoMinor != 1 || concernsHop(protocol) || strings.IndexByte(protocol, ',') >= 0 {
 		return false
 	}
-	return slices.ContainsFunc(e.r.Header["Connection"], func(value string) bool { return hasToken(value, "upgrade") })
+	return slices.ContainsFunc(e.r.Header["Connection"], func(value string) bool { return exchange.HasToken(value, "upgrade") })
 }
 
 // concernsHop reports whether HTTP itself can be spoken over the protocol.
@@ -29,32 +30,21 @@ func concernsHop(protocol string) bool {
 	return name == "http" || name == "tls" || strings.HasPrefix(name, "h2") || strings.HasPrefix(name, "h3")
 }
 
-// asksForProtocol reports whether the client wants to leave HTTP. An offer of HTTP/2 does
-// not count: clients make it with their first request and go on with HTTP/1.1.
-func (e *exchange) asksForProtocol() bool {
-	for _, value := range e.r.Header["Upgrade"] {
-		if !strings.EqualFold(value, "h2c") {
-			return true
-		}
-	}
-	return false
-}
-
 // tunnel connects client and backend after the backend has agreed to switch the protocol.
-func (e *exchange) tunnel(response *upstream.Response) {
-	e.beginAnswer()
+func (e *call) tunnel(response *upstream.Response) {
+	e.BeginAnswer()
 	header := e.w.Header()
-	setFields(header, response.Fields)
+	exchange.SetFields(header, response.Fields)
 	header["Connection"] = []string{"Upgrade"}
 	header["Upgrade"] = []string{response.Upgrade}
-	for _, tell := range slices.Backward(e.steps.tell) { // other heads have cookies in the other order
-		tell(e, header)
+	for _, tell := range slices.Backward(e.Steps.Tell) { // other heads have cookies in the other order
+		tell(&e.Exchange, header)
 	}
-	e.answer.status = response.Status
+	e.Answer.Status = response.Status
 	client, buffered, err := http.NewResponseController(e.w).Hijack()
 	if err != nil {
 		clear(header)
-		e.refuse(http.StatusBadGateway, "hijack")
+		e.Refuse(http.StatusBadGateway, "hijack")
 		return
 	}
 	defer client.Close()
@@ -62,26 +52,26 @@ func (e *exchange) tunnel(response *upstream.Response) {
 		conn.half.http1 = false // all of it is forwarded from now on, also the end of the client's side
 	}
 	e.handler.tunnels.add(client)
-	e.answer.tunneled = client
+	e.Answer.Tunnel = client
 	_ = client.SetDeadline(time.Time{})
 	head := http.Response{
 		StatusCode: response.Status, ProtoMajor: 1, ProtoMinor: 1, Header: header,
 	}
 	if err := head.Write(buffered); err != nil || buffered.Flush() != nil {
-		e.answer.failure = "client_write"
+		e.Answer.Failure = "client_write"
 		return
 	}
 	backend := response.Tunnel()
 	early := io.LimitReader(buffered.Reader, int64(buffered.Reader.Buffered()))
 	var wait sync.WaitGroup
 	wait.Go(func() {
-		defer e.handler.options.Panics.Catch("forward an upgraded connection")
+		defer e.Panics.Catch("forward an upgraded connection")
 		pipe(backend, io.MultiReader(early, client), backend, client)
 	})
 	defer wait.Wait() // also after a panic, which has closed both
-	e.answer.sent = pipe(client, backend, client, backend)
+	e.Answer.Sent = pipe(client, backend, client, backend)
 	// Nothing more is sent to the client. It has some time to notice that and to close too.
-	_ = client.SetReadDeadline(e.handler.options.Clock.Now().Add(e.handler.options.ClientTimeout))
+	_ = client.SetReadDeadline(e.Clock.Now().Add(e.ClientTimeout))
 	wait.Wait()
 }
 

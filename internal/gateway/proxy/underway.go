@@ -17,20 +17,20 @@ type underWay struct {
 
 // enter counts the request. If there are too many, it answers the request and returns
 // false.
-func (e *exchange) enter() bool {
+func (e *call) enter() bool {
 	if e.state == nil || e.state.Requests <= 0 {
 		return true
 	}
 	u := &e.handler.underWay
 	u.mu.Lock()
-	room, full := u.requests.Room(e.client.shareOf, e.state.Requests), u.requests.Taken() >= e.state.Requests
+	room, full := u.requests.Room(e.Client.ShareOf, e.state.Requests), u.requests.Taken() >= e.state.Requests
 	if room {
-		u.requests.Take(e.client.shareOf)
+		u.requests.Take(e.Client.ShareOf)
 	}
 	u.mu.Unlock()
 	switch {
 	case room:
-		e.client.counted = true
+		e.counted = true
 		return true
 	case full:
 		return e.turnAway(http.StatusServiceUnavailable, "replica_full")
@@ -41,28 +41,28 @@ func (e *exchange) enter() bool {
 // turnAway refuses a request that is not counted. Over HTTP/2 the answer has no body.
 // Otherwise the answer would wait until the client opens its window, and an uncounted
 // request would use memory.
-func (e *exchange) turnAway(status int, failure string) bool {
+func (e *call) turnAway(status int, failure string) bool {
 	if e.r.ProtoMajor != 2 {
-		return e.refuseForNow(status, failure)
+		return e.RefuseForNow(status, failure)
 	}
-	e.answer.failure = failure
+	e.Answer.Failure = failure
 	e.w.Header()["Retry-After"] = []string{"1"}
-	if e.speaksGRPC() {
-		e.refuseGRPC(status)
+	if e.SpeaksGRPC() {
+		e.RefuseGRPC(status)
 	} else {
-		e.answerWith(status, "", nil)
+		e.AnswerWith(status, "", nil)
 	}
 	return false
 }
 
 // leave ends the counting of the request.
-func (e *exchange) leave() {
-	e.body.judged.Drop(e.handler.kept)
-	if !e.client.counted {
+func (e *call) leave() {
+	e.Body.Whole.Drop(e.Room)
+	if !e.counted {
 		return
 	}
 	u := &e.handler.underWay
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.requests.Release(e.client.shareOf)
+	u.requests.Release(e.Client.ShareOf)
 }

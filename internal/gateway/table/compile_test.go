@@ -16,7 +16,6 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/feature/ratelimit"
 	apiroutes "github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 const bcryptHash = "$2y$10$abcdefghijklmnopqrstuuABCDEFGHIJKLMNOPQRSTUVWXYZ01234"
@@ -219,13 +218,13 @@ func TestARouteHasWhatItsSpecSaysAndTheDefaultsOfTheRest(t *testing.T) {
 `)})
 	least, most, direct := compiled.Routes[0], compiled.Routes[1], compiled.Routes[2]
 
-	if got, want := least.Timeouts, (table.Timeouts{Backend: time.Minute}); got != want {
+	if got, want := least.Timeouts, (model.Timeouts{Backend: time.Minute}); got != want {
 		t.Errorf("default timeouts %+v, want %+v", got, want)
 	}
 	if got, want := least.Retries, (model.Retries{Attempts: 2, On: model.OnConnectFailure}); got != want {
 		t.Errorf("default retries %+v, want %+v", got, want)
 	}
-	if got, want := most.Timeouts, (table.Timeouts{Request: 90 * time.Second}); got != want {
+	if got, want := most.Timeouts, (model.Timeouts{Request: 90 * time.Second}); got != want {
 		t.Errorf("timeouts %+v, want %+v", got, want)
 	}
 	if got, want := most.Retries, (model.Retries{On: model.OnReset | model.OnStatus503}); got != want {

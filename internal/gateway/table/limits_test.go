@@ -98,7 +98,7 @@ func TestIdleIsARoutesOwnOrNot(t *testing.T) {
 - {name: never, timeouts: {idle: 0s}}
 - {name: short, timeouts: {idle: 10s}}
 `))})
-	for i, want := range []table.Timeouts{{}, {IdleSet: true}, {Idle: 10 * time.Second, IdleSet: true}} {
+	for i, want := range []model.Timeouts{{}, {IdleSet: true}, {Idle: 10 * time.Second, IdleSet: true}} {
 		if got := compiled.Routes[i].Timeouts; got.Idle != want.Idle || got.IdleSet != want.IdleSet {
 			t.Errorf("%s: got %+v", compiled.Routes[i].Name, got)
 		}

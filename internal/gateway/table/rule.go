@@ -102,7 +102,7 @@ type Rule struct {
 	RequestHeaders  *model.HeaderEdit
 	ResponseHeaders *model.HeaderEdit
 	Mirrors         []model.MirrorRef
-	Timeouts        Timeouts
+	Timeouts        model.Timeouts
 	Retries         model.Retries
 
 	// Settings are those that features have.

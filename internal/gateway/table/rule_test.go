@@ -188,7 +188,7 @@ func TestACompilerChecksWhatIsUnsafe(t *testing.T) {
 		"cors: ":                              {Settings: list.Settings{CORS: &cors.Rule{ExposeHeaders: []string{name}}}},
 		"mirror: ":                            {Mirrors: []model.MirrorRef{{Numerator: 1}}},
 		"maxBodyBytes: ":                      {Settings: list.Settings{MaxBodyBytes: -1}},
-		"timeouts.request: ":                  {Timeouts: table.Timeouts{Request: -1}},
+		"timeouts.request: ":                  {Timeouts: model.Timeouts{Request: -1}},
 		"retries.attempts: ":                  {Retries: model.Retries{Attempts: 11}},
 		"clientAddresses: ":                   {Settings: list.Settings{ClientAddresses: &address.Rule{}}},
 		"clientAddresses.allow: ":             {Settings: list.Settings{ClientAddresses: &address.Rule{Allow: []string{"10.0.0.0/33"}}}},

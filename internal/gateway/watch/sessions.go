@@ -7,6 +7,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/affinity"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
@@ -23,7 +24,7 @@ func (s *Source) addSessionKey(t *target, config *proxy.Config) (problems []docu
 	}
 	name := quota.SecretName(s.options.Name)
 	secret, _ := s.secrets.get(name)
-	if config.SessionKey = proxy.NewSessionKey(secret.data[quota.SecretKey], string(t.uid)); config.SessionKey != nil {
+	if config.SessionKey = affinity.NewSessionKey(secret.data[quota.SecretKey], string(t.uid)); config.SessionKey != nil {
 		return nil
 	}
 	for _, route := range config.Table.Routes {
@@ -59,7 +60,7 @@ func (s *GatewaySource) addSessionKey(next *state, config *proxy.Config) []docum
 		return nil
 	}
 	secret, _ := s.secrets.get(s.options.BorrowedCertificates)
-	if config.SessionKey = proxy.NewSessionKey(secret.data[copied.SessionsKey], string(next.uid)); config.SessionKey != nil {
+	if config.SessionKey = affinity.NewSessionKey(secret.data[copied.SessionsKey], string(next.uid)); config.SessionKey != nil {
 		return nil
 	}
 	return []document.Problem{{

@@ -14,7 +14,6 @@ import (
 	"github.com/slipway-dev/slipway/internal/gateway/feature/cache"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 
 // The table knows no API. Users read its reasons in the status of an APIGateway.
@@ -162,7 +161,7 @@ func TestWhatIsKept(t *testing.T) {
 
 // What a route says of its time holds: the default for the head of a response is for those that say nothing.
 func TestNoDefaultIsShorterThanTheTimeOfARequest(t *testing.T) {
-	for said, want := range map[slipwayv1alpha1.Timeouts]table.Timeouts{
+	for said, want := range map[slipwayv1alpha1.Timeouts]model.Timeouts{
 		{}:                              {Backend: time.Minute},
 		{Idle: "5s"}:                    {Backend: time.Minute, Idle: 5 * time.Second, IdleSet: true},
 		{Request: "90s"}:                {Request: 90 * time.Second},

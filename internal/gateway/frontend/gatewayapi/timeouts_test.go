@@ -9,7 +9,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
-	"github.com/slipway-dev/slipway/internal/gateway/table"
+	"github.com/slipway-dev/slipway/internal/gateway/model"
 )
 
 // Whatever a rule says about its time holds: no default of the gateway is shorter, and zero is no bound.
@@ -17,19 +17,19 @@ func TestNoDefaultCutsWhatARuleSaysAboutItsTime(t *testing.T) {
 	of := func(text string) *gatewayv1.Duration { return new(gatewayv1.Duration(text)) }
 	for name, test := range map[string]struct {
 		in   *gatewayv1.HTTPRouteTimeouts
-		want table.Timeouts
+		want model.Timeouts
 	}{
-		"nothing":                      {nil, table.Timeouts{Backend: time.Minute}},
-		"nothing in it":                {&gatewayv1.HTTPRouteTimeouts{}, table.Timeouts{Backend: time.Minute}},
-		"a request":                    {&gatewayv1.HTTPRouteTimeouts{Request: of("90s")}, table.Timeouts{Request: 90 * time.Second, Patient: true}},
-		"a short request":              {&gatewayv1.HTTPRouteTimeouts{Request: of("1s")}, table.Timeouts{Request: time.Second, Patient: true}},
-		"a request without a bound":    {&gatewayv1.HTTPRouteTimeouts{Request: of("0s")}, table.Timeouts{Patient: true}},
-		"a try":                        {&gatewayv1.HTTPRouteTimeouts{BackendRequest: of("90s")}, table.Timeouts{Attempt: 90 * time.Second, Patient: true}},
-		"a try without a bound":        {&gatewayv1.HTTPRouteTimeouts{BackendRequest: of("0s")}, table.Timeouts{Patient: true}},
-		"both":                         {&gatewayv1.HTTPRouteTimeouts{Request: of("3h"), BackendRequest: of("2h")}, table.Timeouts{Request: 3 * time.Hour, Attempt: 2 * time.Hour, Patient: true}},
-		"a try, and no request":        {&gatewayv1.HTTPRouteTimeouts{Request: of("0s"), BackendRequest: of("2m")}, table.Timeouts{Attempt: 2 * time.Minute, Patient: true}},
-		"a request, and no try":        {&gatewayv1.HTTPRouteTimeouts{Request: of("2m"), BackendRequest: of("0ms")}, table.Timeouts{Request: 2 * time.Minute, Patient: true}},
-		"the longest that can be said": {&gatewayv1.HTTPRouteTimeouts{Request: of("99999h99999m99999s99999ms")}, table.Timeouts{Request: 99999 * (time.Hour + time.Minute + time.Second + time.Millisecond), Patient: true}},
+		"nothing":                      {nil, model.Timeouts{Backend: time.Minute}},
+		"nothing in it":                {&gatewayv1.HTTPRouteTimeouts{}, model.Timeouts{Backend: time.Minute}},
+		"a request":                    {&gatewayv1.HTTPRouteTimeouts{Request: of("90s")}, model.Timeouts{Request: 90 * time.Second, Patient: true}},
+		"a short request":              {&gatewayv1.HTTPRouteTimeouts{Request: of("1s")}, model.Timeouts{Request: time.Second, Patient: true}},
+		"a request without a bound":    {&gatewayv1.HTTPRouteTimeouts{Request: of("0s")}, model.Timeouts{Patient: true}},
+		"a try":                        {&gatewayv1.HTTPRouteTimeouts{BackendRequest: of("90s")}, model.Timeouts{Attempt: 90 * time.Second, Patient: true}},
+		"a try without a bound":        {&gatewayv1.HTTPRouteTimeouts{BackendRequest: of("0s")}, model.Timeouts{Patient: true}},
+		"both":                         {&gatewayv1.HTTPRouteTimeouts{Request: of("3h"), BackendRequest: of("2h")}, model.Timeouts{Request: 3 * time.Hour, Attempt: 2 * time.Hour, Patient: true}},
+		"a try, and no request":        {&gatewayv1.HTTPRouteTimeouts{Request: of("0s"), BackendRequest: of("2m")}, model.Timeouts{Attempt: 2 * time.Minute, Patient: true}},
+		"a request, and no try":        {&gatewayv1.HTTPRouteTimeouts{Request: of("2m"), BackendRequest: of("0ms")}, model.Timeouts{Request: 2 * time.Minute, Patient: true}},
+		"the longest that can be said": {&gatewayv1.HTTPRouteTimeouts{Request: of("99999h99999m99999s99999ms")}, model.Timeouts{Request: 99999 * (time.Hour + time.Minute + time.Second + time.Millisecond), Patient: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			built := gatewayapi.Build(gatewayapi.Input{
