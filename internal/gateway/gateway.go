@@ -32,11 +32,11 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/dialguard"
 	"github.com/slipway-dev/slipway/internal/gateway/admin"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/ratelimit/peers"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/ratelimit/quota"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
 	"github.com/slipway-dev/slipway/internal/gateway/panics"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
-	"github.com/slipway-dev/slipway/internal/gateway/quota"
-	"github.com/slipway-dev/slipway/internal/gateway/quota/peers"
 	"github.com/slipway-dev/slipway/internal/gateway/replica/document"
 	"github.com/slipway-dev/slipway/internal/gateway/settings"
 	"github.com/slipway-dev/slipway/internal/gateway/tracing"

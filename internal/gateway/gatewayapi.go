@@ -6,8 +6,8 @@ import (
 	"net"
 	"strconv"
 
+	"github.com/slipway-dev/slipway/internal/gateway/feature/ratelimit/peers"
 	"github.com/slipway-dev/slipway/internal/gateway/proxy"
-	"github.com/slipway-dev/slipway/internal/gateway/quota/peers"
 	"github.com/slipway-dev/slipway/internal/gateway/watch"
 )
 

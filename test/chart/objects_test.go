@@ -23,7 +23,7 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
 	gatewaydesired "github.com/slipway-dev/slipway/internal/controller/gateway/desired"
-	"github.com/slipway-dev/slipway/internal/gateway/quota"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/ratelimit/quota"
 )
 
 // as converts an object, which must have no field that its type does not know.

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/slipway-dev/slipway/internal/controller/apigateway/desired"
-	"github.com/slipway-dev/slipway/internal/gateway/quota"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/ratelimit/quota"
 	"github.com/slipway-dev/slipway/internal/kit/apply"
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )

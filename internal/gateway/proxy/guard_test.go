@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/internal/dialguard"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/auth/oidc"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
-	"github.com/slipway-dev/slipway/internal/gateway/oidc"
 	"github.com/slipway-dev/slipway/internal/testing/authority"
 )
 

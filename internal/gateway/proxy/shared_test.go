@@ -15,7 +15,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/slipway-dev/slipway/internal/gateway/quota/peers"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/ratelimit/peers"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 

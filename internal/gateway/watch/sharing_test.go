@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
-	"github.com/slipway-dev/slipway/internal/gateway/quota/peers"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/ratelimit/peers"
 )
 
 // toldSharing remembers the settings.

@@ -8,7 +8,7 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/controller/dataplane"
-	"github.com/slipway-dev/slipway/internal/gateway/quota"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/ratelimit/quota"
 )
 
 // ServiceAccount is who the gateway pods are.

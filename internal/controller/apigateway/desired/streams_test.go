@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/ratelimit/peers"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/apigateway"
-	"github.com/slipway-dev/slipway/internal/gateway/quota/peers"
 )
 
 func TestNoStreamHasAPortOfTheGatewayItself(t *testing.T) {

@@ -16,9 +16,9 @@ import (
 
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/children"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/ratelimit/quota"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi"
 	"github.com/slipway-dev/slipway/internal/gateway/frontend/gatewayapi/copied"
-	"github.com/slipway-dev/slipway/internal/gateway/quota"
 )
 
 // Kind is the kind that owns everything built here.

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/slipway-dev/slipway/internal/gateway/feature/auth/token"
 	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
-	"github.com/slipway-dev/slipway/internal/gateway/token"
 )
 
 // Policy defines how a client authenticates. Exactly one of the five is set.

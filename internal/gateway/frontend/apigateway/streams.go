@@ -8,8 +8,8 @@ import (
 	slipwayv1alpha1 "github.com/slipway-dev/slipway/api/v1alpha1"
 	"github.com/slipway-dev/slipway/internal/gateway/feature"
 	"github.com/slipway-dev/slipway/internal/gateway/feature/address"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/ratelimit/quota"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
-	"github.com/slipway-dev/slipway/internal/gateway/quota"
 	"github.com/slipway-dev/slipway/internal/gateway/table"
 )
 

@@ -21,10 +21,10 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/slipway-dev/slipway/internal/dialguard"
-	"github.com/slipway-dev/slipway/internal/gateway/jwks"
-	"github.com/slipway-dev/slipway/internal/gateway/oidc"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/auth/jwks"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/auth/oidc"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/auth/published"
 	"github.com/slipway-dev/slipway/internal/gateway/panics"
-	"github.com/slipway-dev/slipway/internal/gateway/published"
 )
 
 // Options configure an Engine.

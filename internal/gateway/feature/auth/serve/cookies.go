@@ -7,7 +7,7 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/gateway/compress"
 	"github.com/slipway-dev/slipway/internal/gateway/exchange"
-	"github.com/slipway-dev/slipway/internal/gateway/oidc"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/auth/oidc"
 )
 
 // Guard keeps the cookies of sessions to the gateway. It holds on every route of a table, asked for or not.

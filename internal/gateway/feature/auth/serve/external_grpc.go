@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/slipway-dev/slipway/internal/gateway/authz"
 	"github.com/slipway-dev/slipway/internal/gateway/exchange"
 	"github.com/slipway-dev/slipway/internal/gateway/feature/auth"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/auth/authz"
 	"github.com/slipway-dev/slipway/internal/gateway/fieldname"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 	"github.com/slipway-dev/slipway/internal/gateway/whole"

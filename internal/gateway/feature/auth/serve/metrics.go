@@ -3,7 +3,7 @@ package serve
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/slipway-dev/slipway/internal/gateway/oidc"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/auth/oidc"
 	"github.com/slipway-dev/slipway/internal/gateway/telemetry"
 )
 

@@ -6,8 +6,8 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/gateway/exchange"
 	"github.com/slipway-dev/slipway/internal/gateway/feature/auth"
-	"github.com/slipway-dev/slipway/internal/gateway/oidc"
-	"github.com/slipway-dev/slipway/internal/gateway/published"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/auth/oidc"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/auth/published"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/gateway/exchange"
 	"github.com/slipway-dev/slipway/internal/gateway/feature/auth"
-	"github.com/slipway-dev/slipway/internal/gateway/jwks"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/auth/jwks"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 

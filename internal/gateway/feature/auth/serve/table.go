@@ -2,8 +2,8 @@ package serve
 
 import (
 	"github.com/slipway-dev/slipway/internal/gateway/feature/auth"
-	"github.com/slipway-dev/slipway/internal/gateway/jwks"
-	"github.com/slipway-dev/slipway/internal/gateway/oidc"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/auth/jwks"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/auth/oidc"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 

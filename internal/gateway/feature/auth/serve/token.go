@@ -8,7 +8,7 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/gateway/exchange"
 	"github.com/slipway-dev/slipway/internal/gateway/feature/auth"
-	"github.com/slipway-dev/slipway/internal/gateway/token"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/auth/token"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 

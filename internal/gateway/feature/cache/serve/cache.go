@@ -12,47 +12,47 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
-	"github.com/slipway-dev/slipway/internal/gateway/cache"
 	"github.com/slipway-dev/slipway/internal/gateway/exchange"
-	cachesetting "github.com/slipway-dev/slipway/internal/gateway/feature/cache"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/cache"
+	cachestore "github.com/slipway-dev/slipway/internal/gateway/feature/cache/store"
 	"github.com/slipway-dev/slipway/internal/gateway/model"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
 // Engine has the stored responses of all routes.
 type Engine struct {
-	store   *cache.Store
+	store   *cachestore.Store
 	metrics *metrics
 }
 
 // New returns an engine whose metrics are registered. memory is how many bytes the container may use. 0: there is no limit.
 func New(memory int64, clock clock.PassiveClock, registerer prometheus.Registerer) *Engine {
-	store := cache.New(cache.RoomWithin(memory), clock)
+	store := cachestore.New(cachestore.RoomWithin(memory), clock)
 	return &Engine{store: store, metrics: newMetrics(registerer, store)}
 }
 
 // Use returns what is stored.
-func (n *Engine) Use() cache.Use { return n.store.Use() }
+func (n *Engine) Use() cachestore.Use { return n.store.Use() }
 
 // Backend names a backend of a table for the cache.
-func Backend(backend *model.Backend) cache.Backend {
+func Backend(backend *model.Backend) cachestore.Backend {
 	identity := ""
 	if backend.TLS != nil {
 		identity = backend.TLS.Identity
 	}
 	way := fmt.Sprintf("%d %d %s", backend.Port, backend.Protocol, identity)
-	return cache.Backend{Namespace: backend.Namespace, Service: backend.Service, Way: way}
+	return cachestore.Backend{Namespace: backend.Namespace, Service: backend.Service, Way: way}
 }
 
 // Table is what the cache needs of a table.
 type Table struct {
 	engine *Engine
-	names  []cache.Backend
+	names  []cachestore.Backend
 }
 
 // Table returns that of a table with these backends. Nil: no route has a cache.
 func (n *Engine) Table(backends []*model.Backend) Table {
-	var names []cache.Backend
+	var names []cachestore.Backend
 	for _, backend := range backends {
 		names = append(names, Backend(backend))
 	}
@@ -66,7 +66,7 @@ func (t Table) InUse() bool { return t.names != nil }
 func (t Table) Guard() Guard { return Guard(t) }
 
 // Of returns the step of a route. fields returns those of a request for the backend, as far as they say what the response is.
-func (t Table) Of(policy *cachesetting.Policy, fields func(e *exchange.Exchange) []upstream.Field) Step {
+func (t Table) Of(policy *cache.Policy, fields func(e *exchange.Exchange) []upstream.Field) Step {
 	return Step{Policy: policy, engine: t.engine, names: t.names, fields: fields}
 }
 
@@ -75,7 +75,7 @@ func Fields(e *exchange.Exchange) []upstream.Field { return e.Outgoing.Fields }
 
 // Keep makes the cache forget the responses of all other backends, and the metrics of all other routes.
 func (t Table) Keep(backends []int, routes map[string]bool) {
-	kept := map[cache.Backend]bool{}
+	kept := map[cachestore.Backend]bool{}
 	for _, backend := range backends {
 		kept[t.names[backend]] = true
 	}

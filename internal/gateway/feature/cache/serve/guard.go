@@ -4,15 +4,15 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/slipway-dev/slipway/internal/gateway/cache"
 	"github.com/slipway-dev/slipway/internal/gateway/exchange"
+	cachestore "github.com/slipway-dev/slipway/internal/gateway/feature/cache/store"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
 // Guard makes the cache forget what requests may have changed. It holds on every route of a table, asked for or not.
 type Guard struct {
 	engine *Engine
-	names  []cache.Backend // of the table; nil if no route has a cache
+	names  []cachestore.Backend // of the table; nil if no route has a cache
 }
 
 // Receive makes the cache forget what a request may have changed by its response.
@@ -32,7 +32,7 @@ func (g Guard) Failed(e *exchange.Exchange, err error) {
 
 // forget makes the cache forget what a request may have changed, at all backends of the route: they may have it in common.
 func (g Guard) forget(e *exchange.Exchange) {
-	if g.names == nil || !cache.Changes(e.Method()) {
+	if g.names == nil || !cachestore.Changes(e.Method()) {
 		return
 	}
 	e.Targets(func(backend int, host, target string) { g.engine.store.Changed(g.names[backend], host, target) })

@@ -3,7 +3,7 @@ package serve
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/slipway-dev/slipway/internal/gateway/cache"
+	cachestore "github.com/slipway-dev/slipway/internal/gateway/feature/cache/store"
 	"github.com/slipway-dev/slipway/internal/gateway/telemetry"
 )
 
@@ -15,10 +15,10 @@ type metrics struct {
 }
 
 // newMetrics also registers how much the cache keeps.
-func newMetrics(registerer prometheus.Registerer, store *cache.Store) *metrics {
+func newMetrics(registerer prometheus.Registerer, store *cachestore.Store) *metrics {
 	m := &metrics{results: telemetry.NewCounter("cache_requests_total")}
 	m.RouteSeries = telemetry.NewRouteSeries(func(route string) {
-		for result := range cache.Results {
+		for result := range cachestore.Results {
 			m.results.WithLabelValues(route, result.String())
 		}
 	}, m.results)
@@ -30,6 +30,6 @@ func newMetrics(registerer prometheus.Registerer, store *cache.Store) *metrics {
 }
 
 // answered counts a request.
-func (m *metrics) answered(route string, result cache.Result) {
+func (m *metrics) answered(route string, result cachestore.Result) {
 	m.Count(route, func() { m.results.WithLabelValues(route, result.String()).Inc() })
 }

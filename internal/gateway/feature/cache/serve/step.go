@@ -6,30 +6,30 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/slipway-dev/slipway/internal/gateway/cache"
 	"github.com/slipway-dev/slipway/internal/gateway/exchange"
-	cachesetting "github.com/slipway-dev/slipway/internal/gateway/feature/cache"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/cache"
+	cachestore "github.com/slipway-dev/slipway/internal/gateway/feature/cache/store"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
 
 // Step answers requests of a route from the cache, and keeps what backends answer.
 type Step struct {
-	*cachesetting.Policy
+	*cache.Policy
 
 	engine *Engine
-	names  []cache.Backend // of the table
+	names  []cachestore.Backend // of the table
 	fields func(e *exchange.Exchange) []upstream.Field
 }
 
 // caching is what the cache has to do with a request.
 type caching struct {
-	lookup *cache.Lookup
+	lookup *cachestore.Lookup
 	// request has the fields that are sent, without conditions of the cache.
-	request cache.Request
+	request cachestore.Request
 	// asks tells that the backend is asked to confirm what is stored, and given that the answer comes from the cache.
 	asks, given bool
 	// recording keeps the response while it comes. Nil: it is not kept. to is where its body goes.
-	recording *cache.Recording
+	recording *cachestore.Recording
 	response  *upstream.Response
 	to        exchange.BodyWriter
 }
@@ -37,20 +37,20 @@ type caching struct {
 // LookUp looks for a response in the cache. If there is none, the backend must be asked.
 func (s Step) LookUp(e *exchange.Exchange) (response *upstream.Response, done bool) {
 	c := exchange.SlotOf[caching](e)
-	c.request = cache.Request{
+	c.request = cachestore.Request{
 		Backend: s.names[e.Backend],
 		Method:  e.Method(), Host: e.Outgoing.Host, Target: e.Outgoing.Target, Fields: s.fields(e),
 		Plain:  e.Outgoing.Body == nil && e.Outgoing.Upgrade == "",
 		Proven: e.Facts.Proven || e.IsProven(),
 		Client: e.Client.ShareOf,
 	}
-	c.lookup = s.engine.store.Look((*cache.Policy)(s.Policy), &c.request)
+	c.lookup = s.engine.store.Look((*cachestore.Policy)(s.Policy), &c.request)
 	e.Facts.CacheResult = c.lookup.Result.String()
 	s.engine.metrics.answered(e.Route, c.lookup.Result)
 	switch c.lookup.Result {
-	case cache.Hit:
+	case cachestore.Hit:
 		return c.give(e, c.lookup.Found), true
-	case cache.Absent:
+	case cachestore.Absent:
 		e.Refuse(http.StatusGatewayTimeout, "cache") // RFC 9111, 5.2.1.7
 		return nil, true
 	}
@@ -65,7 +65,7 @@ func (Step) End(e *exchange.Exchange, _ bool) {
 }
 
 // give makes a response of what the cache has.
-func (c *caching) give(e *exchange.Exchange, found *cache.Found) *upstream.Response {
+func (c *caching) give(e *exchange.Exchange, found *cachestore.Found) *upstream.Response {
 	c.given = true
 	body, fields, length := found.Body, found.Fields, int64(len(found.Body))
 	switch {

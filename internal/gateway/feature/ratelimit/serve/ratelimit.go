@@ -16,7 +16,7 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/gateway/exchange"
 	"github.com/slipway-dev/slipway/internal/gateway/feature/ratelimit"
-	"github.com/slipway-dev/slipway/internal/gateway/quota"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/ratelimit/quota"
 )
 
 // SharedLimiter counts requests for all replicas together.
