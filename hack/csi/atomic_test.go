@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"crypto/rand"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +16,8 @@ import (
 // A writer appends numbers to two files in turn, each when the one before is on the disk. A snapshot holds both as they were at
 // one moment: the first file is at most one number ahead, and no number is missing in between. Of what is not on the disk yet,
 // a file system that loses power keeps what it likes, and so does a snapshot.
+//
+// Further files make a copy take long: csi-driver-host-path, whose snapshot is what tar reads of the folder, passes without them.
 func TestASnapshotHoldsOneMoment(t *testing.T) {
 	d, _ := onImage(t)
 	mount := []*csi.VolumeCapability{{AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}}}}
@@ -23,6 +26,11 @@ func TestASnapshotHoldsOneMoment(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := volume.Volume.VolumeId
+	for i := range 8 {
+		if err := os.WriteFile(filepath.Join(d.path(kindVolume, id), fmt.Sprint("more", i)), randomBytes(4<<20), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	begun, end, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() { ended <- appendInTurn(d.path(kindVolume, id), begun, end) }()
 	<-begun
@@ -57,6 +65,13 @@ func TestASnapshotHoldsOneMoment(t *testing.T) {
 	if _, err := d.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: id}); err != nil {
 		t.Error(err)
 	}
+}
+
+// randomBytes are some that compress badly.
+func randomBytes(size int) []byte {
+	content := make([]byte, size)
+	_, _ = rand.Read(content) // it never fails
+	return content
 }
 
 func appendInTurn(folder string, begun chan<- struct{}, end <-chan struct{}) error {
