@@ -53,7 +53,7 @@ changed() { printf '%s\n' ${files[@]+"${files[@]}"} | grep -E "$1" >/dev/null; }
 # is_generated_of_it reports whether something is generated of what has changed: of the API, of config, of markers, of metrics and
 # of what is healthy.
 is_generated_of_it() {
-  changed '^(api|config|charts|internal/health|internal/monitor/web)/|^VERSION$|^hack/(generate\.sh|chart/|healthdoc/|metricsdoc/|people/|generated/)|metric|/kind\.go$' ||
+  changed '^(api|config|charts|internal/health|internal/monitor/web)/|^VERSION$|^hack/(generate\.sh|archdoc/|chart/|healthdoc/|metricsdoc/|people/|generated/)|metric|/(kind|budget|cache)\.go$' ||
     git diff "$BASE" -- '*.go' | grep -E '^[+-].*//( \+kubebuilder:|go:generate )' >/dev/null
 }
 

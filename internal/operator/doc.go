@@ -7,6 +7,7 @@
 //	controllers.go  registering a controller for each kind
 //	seams.go        where a test takes the place of what is around an operator
 //	cache.go        what is cached, and why
+//	caches.go       all caches, for the documentation
 //	scheme.go       the kinds that the operator knows
 //	transport.go    writes that are sent once, and refusals that say how long to wait
 //	excess.go       rights that the operator has and does not need
