@@ -12,7 +12,7 @@ import (
 type OurKind struct {
 	// kind is its name, and kinds its plural.
 	kind, kinds string
-	// Shorts are its short names. The first one is no other project's. The others stay for one release.
+	// Shorts are its short names. The first one is no other project's. The others are former ones, which end in v0.4.0, also in api.
 	Shorts     []string
 	namespaced bool
 }

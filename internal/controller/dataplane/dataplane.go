@@ -160,6 +160,7 @@ func readinessProbe(in Pods) *corev1ac.ProbeApplyConfiguration {
 
 // hasFirstProbe reports whether pods of the same image run with the probe of v0.1.0. They
 // keep it until the image is another one: an upgrade of the operator replaces no pods.
+// Ends in v0.4.0.
 func hasFirstProbe(in Pods) bool {
 	container := current(in)
 	if container == nil || container.ReadinessProbe == nil {

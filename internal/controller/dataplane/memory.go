@@ -83,6 +83,7 @@ func goLimit(limit int64) string {
 
 // hasNoLimit reports whether pods of the same image run with the resources of v0.2.0 and before, and these are what the
 // spec asks for. They keep them until the image or the spec is another one: an upgrade of the operator replaces no pods.
+// Ends in v0.5.0.
 func hasNoLimit(in Pods) bool {
 	container := current(in)
 	if container == nil || slices.ContainsFunc(container.Env, func(v corev1.EnvVar) bool { return v.Name == goLimitVariable }) {

@@ -24,8 +24,8 @@ type use struct {
 // content is the content of one use as it was read.
 type content struct {
 	version string
-	// plain is its hash without a key, as releases wrote it that had none. It is compared with
-	// those, and otherwise stays in here: whoever reads it can try values out.
+	// plain is its hash without a key, as v0.1.0 wrote it, which had none. It is compared with
+	// those, and otherwise stays in here: whoever reads it can try values out. Ends in v0.4.0.
 	plain string
 	// keyed is its hash with the key of the namespace, empty without one. noKey is why.
 	keyed string

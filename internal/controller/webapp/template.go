@@ -45,7 +45,7 @@ func (s *scope) findWanted(names *names, name string) (namedRevision, error) {
 
 // runsFirst reports whether v0.1.0 has applied a template that it did not get to store, because
 // it was not completely rolled out, or scaled to zero. Either status says so or, where
-// v0.1.0 ended before it wrote that, the Deployment.
+// v0.1.0 ended before it wrote that, the Deployment. Ends in v0.4.0.
 func (s *scope) runsFirst(template *desired.PodTemplate, name string) bool {
 	if s.deployment.UID == "" {
 		return false

@@ -23,7 +23,7 @@ type Revision struct {
 	ConfigHash string `json:"configHash,omitempty"`
 	// Template is the pod template as it was applied, so that it stays what it is when a
 	// later release builds another one of the same spec. It is empty where none was applied
-	// yet, and in what v0.1.0 stored.
+	// yet, and in what v0.1.0 stored, which ends in v0.4.0.
 	Template json.RawMessage `json:"template,omitempty"`
 }
 

@@ -22,7 +22,7 @@ func NewTemplate(app *slipwayv1alpha1.WebApp, revision Revision) *PodTemplate {
 }
 
 // FirstTemplate builds the pod template of a revision as v0.1.0 did, and returns what
-// v0.1.0 called it. Its revisions do not hold their template.
+// v0.1.0 called it. Its revisions do not hold their template. Ends in v0.4.0.
 func FirstTemplate(app *slipwayv1alpha1.WebApp, revision Revision) (template *PodTemplate, name string, err error) {
 	template = NewTemplate(app, revision)
 	for i := range template.Spec.Containers {
