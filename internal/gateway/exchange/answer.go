@@ -114,6 +114,7 @@ func (e *Exchange) EditHead() {
 	}
 }
 
+// WriteHead sends the head of the response as it is.
 func (e *Exchange) WriteHead(status int) {
 	// While the gateway drains or stands by, the client should open a new connection for
 	// its next request. For HTTP/2, net/http translates this to GOAWAY.

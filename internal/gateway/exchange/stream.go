@@ -156,7 +156,7 @@ func (e *Exchange) LiftBounds() {
 	}
 }
 
-// liftRate removes the bound for the whole body. The backend has answered, so the body may
+// LiftRate removes the bound for the whole body. The backend has answered, so the body may
 // be the client's part of a slow conversation.
 func (e *Exchange) LiftRate() {
 	if e.Body.http1 != nil {

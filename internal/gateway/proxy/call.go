@@ -199,8 +199,8 @@ func (e *call) answerDirectly() {
 // the reason. A backend that was picked and has lost its endpoints is replaced.
 func (e *call) service() (backend *table.WeightedBackend, service *upstream.Service, lack table.Lack) {
 	if e.Steps.Choose != nil {
-		at := -1
-		if at, e.wish = e.Steps.Choose(&e.Exchange); at >= 0 {
+		at, wish := e.Steps.Choose(&e.Exchange)
+		if e.wish = wish; at >= 0 {
 			backend = &e.route.Backends[at]
 		}
 	}

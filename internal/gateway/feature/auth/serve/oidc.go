@@ -84,7 +84,7 @@ func (s *Step) beginLogin(e *exchange.Exchange, l *login, b *oidc.Browser) bool 
 	}
 	ctx, cancel := e.UntilDeadline()
 	defer cancel()
-	provider := s.awaitProvider(e, ctx, l)
+	provider := s.awaitProvider(ctx, e, l)
 	if provider == nil {
 		return false
 	}
@@ -102,7 +102,7 @@ func (s *Step) beginLogin(e *exchange.Exchange, l *login, b *oidc.Browser) bool 
 }
 
 // awaitProvider returns what a provider has published. While there is nothing, it answers the request and returns nil.
-func (s *Step) awaitProvider(e *exchange.Exchange, ctx context.Context, l *login) *oidc.Provider {
+func (s *Step) awaitProvider(ctx context.Context, e *exchange.Exchange, l *login) *oidc.Provider {
 	provider := l.source.Latest(ctx)
 	switch {
 	case ctx.Err() != nil:
@@ -140,7 +140,7 @@ func (s *Step) finishLogin(e *exchange.Exchange, l *login, b *oidc.Browser) bool
 	}
 	ctx, cancel := e.UntilDeadline()
 	defer cancel()
-	if s.awaitProvider(e, ctx, l) == nil {
+	if s.awaitProvider(ctx, e, l) == nil {
 		return false
 	}
 	session, target, cookies, err := l.client.Finish(ctx, l.source, s.engine.Tokens, b, e.Query)
