@@ -35,7 +35,7 @@
 //	credentials.go  whom GatewayPolicies let in: the Secrets that say so, and their copies
 //	shared.go      the secrets that pods have in common, for sessions and for limits
 //	sets.go        ListenerSets: loading them, and their status
-//	orphans.go     taking back what was said of ListenerSets that no Gateway has
+//	orphans.go     retracting the statuses of ListenerSets that no Gateway has
 //	write.go       which statuses are written, and when
 //	changes.go     writing the statuses of routes and GatewayPolicies, of which there may be thousands
 //	pace.go        looks at a Gateway that changes all the time

@@ -18,7 +18,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
 
-// orphans takes back what was said of a ListenerSet that no Gateway has any more, because it was deleted, or names none. Which
+// orphans retracts the status of a ListenerSet that no Gateway has any more, because it was deleted, or names none. Which
 // Gateway it had nobody knows then. Of one that names a Gateway the controller of Gateways speaks.
 type orphans struct {
 	// kit is its own: what is in the way of a Gateway is not in the way of a set of the same name.
@@ -62,7 +62,7 @@ func setsSaid(_ context.Context, object client.Object) []reconcile.Request {
 	return requests
 }
 
-// setupOrphans registers what takes back what was said.
+// setupOrphans registers what retracts statuses.
 func setupOrphans(mgr ctrl.Manager, options Options, of *Reconciler) error {
 	known := of.kinds.objects
 	// It has no watch but those on kinds that the cluster need not have, which begin later.

@@ -156,13 +156,13 @@ func (r *Reconciler) releaseSet(ctx context.Context, name types.NamespacedName, 
 	if object == nil {
 		return writes, err
 	}
-	of, failed := r.takeBack(ctx, object)
+	of, failed := r.retract(ctx, object)
 	return append(writes, of...), errors.Join(err, failed)
 }
 
-// takeBack is the write that takes what we said of a ListenerSet out of its status. What others have said there stays. There is none
+// retract returns the write that takes what we state of a ListenerSet out of its status. What others state there stays. There is none
 // if nothing is ours.
-func (r *Reconciler) takeBack(ctx context.Context, set *gatewayv1.ListenerSet) ([]func() error, error) {
+func (r *Reconciler) retract(ctx context.Context, set *gatewayv1.ListenerSet) ([]func() error, error) {
 	if !statedByUs(set) {
 		return nil, nil
 	}

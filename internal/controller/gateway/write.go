@@ -217,7 +217,7 @@ func (r *Reconciler) release(ctx context.Context, gateway types.NamespacedName) 
 	for i := range list {
 		sets[i] = &list[i]
 		values = append(values, ofSet(client.ObjectKeyFromObject(sets[i])))
-		of, err := r.takeBack(ctx, sets[i])
+		of, err := r.retract(ctx, sets[i])
 		writes, errs = append(writes, of...), append(errs, err)
 	}
 	routes, ofRoutes := r.releaseRoutes(ctx, ofGateway(gateway, sets), values...)

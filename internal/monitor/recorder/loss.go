@@ -34,7 +34,7 @@ func (r *Recorder) tellLosses(ctx context.Context) error {
 	}
 	for i := range losses {
 		if losses[i].Checkpoints {
-			if err := r.takeBack(ctx, kinds); err != nil {
+			if err := r.retract(ctx, kinds); err != nil {
 				return err
 			}
 		}
@@ -69,8 +69,8 @@ func (r *Recorder) kinds(ctx context.Context) ([]change.Kind, error) {
 	return kinds, nil
 }
 
-// takeBack makes every journal be opened again, without a checkpoint.
-func (r *Recorder) takeBack(ctx context.Context, kinds []change.Kind) error {
+// retract takes the checkpoints of kinds away and has every journal opened again.
+func (r *Recorder) retract(ctx context.Context, kinds []change.Kind) error {
 	r.gate.Lock()
 	defer r.gate.Unlock()
 	for _, kind := range kinds {
