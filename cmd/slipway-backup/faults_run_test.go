@@ -181,7 +181,7 @@ func (i *injection) attempt(tag string, faulty bool) string {
 	case seen.State != mover.Succeeded:
 		return "undecided: " + string(seen.State)
 	}
-	if problem := mover.Disagree(seen.Results[mover.StepSnapshot], seen.Results[mover.StepVerify], tag); problem != "" {
+	if problem := mover.Mismatch(seen.Results[mover.StepSnapshot], seen.Results[mover.StepVerify], tag); problem != "" {
 		return "MoverFailed"
 	}
 	return completed

@@ -10,7 +10,7 @@
 //	drill.go    what a drill has of its own: the scratch, and the user's command
 //	observe.go  what a Job has come to
 //	retry.go    which failures are worth another attempt
-//	agree.go    when what was made and what was verified are the same copy
+//	mismatch.go  in what the copy that was made and the one that was verified differ
 //	staging.go  what follows while a snapshot of a volume is taken
 //	course.go   what follows from that: attempts, waiting, deadlines
 //	pod.go      what a user says of the pods

@@ -78,7 +78,7 @@ func FuzzStatus(f *testing.F) {
 		status := s.status(now)
 
 		proved := open == 0 || (open >= 1 && s.seen.State == mover.Succeeded && made != nil && verified != nil &&
-			mover.Disagree(made, verified, tag) == "")
+			mover.Mismatch(made, verified, tag) == "")
 		if status.Phase == slipwayv1alpha1.BackupCompleted && (s.err != nil || !proved || (open > 1 && !rest)) {
 			t.Errorf("Completed without a proof: %+v, %v, results %+v %+v", s.volumes, s.err, made, verified)
 		}

@@ -122,7 +122,7 @@ func does(volume slipwayv1alpha1.BackupVolume) map[mover.Step]string {
 // accept takes the copy of the present volume, which another process has read back.
 func (s *scope) accept(now time.Time) mover.Next {
 	made, verified := s.seen.Results[mover.StepSnapshot], s.seen.Results[mover.StepVerify]
-	if problem := mover.Disagree(made, verified, desired.Tag(s.run, s.volumes[s.current].Claim)); problem != "" {
+	if problem := mover.Mismatch(made, verified, desired.Tag(s.run, s.volumes[s.current].Claim)); problem != "" {
 		return s.course().FailAttempt(&health.Trouble{Reason: slipwayv1alpha1.ReasonMoverFailed, Message: problem}, now)
 	}
 	s.volumes = slices.Clone(s.volumes)

@@ -1,7 +1,7 @@
 package mover
 
-// Disagree says in what the two processes contradict each other, or what they did not do. It is empty when the copy counts.
-func Disagree(made, verified *Result, tag string) string {
+// Mismatch returns in what the two processes contradict each other, or what they did not do. It is empty when the copy counts.
+func Mismatch(made, verified *Result, tag string) string {
 	switch {
 	case made == nil || made.Snapshot == nil || verified == nil || verified.Verify == nil:
 		return "a step did not say what it did"
