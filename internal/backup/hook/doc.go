@@ -3,5 +3,5 @@
 //
 //	permit.go  the annotation of a pod that allows commands
 //	target.go  the pods and the container
-//	course.go  the states, and how one follows from another
+//	progress.go  the states, and how one follows from another
 package hook

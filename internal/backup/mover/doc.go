@@ -12,7 +12,7 @@
 //	retry.go    which failures are worth another attempt
 //	mismatch.go  in what the copy that was made and the one that was verified differ
 //	staging.go  what follows while a snapshot of a volume is taken
-//	course.go   what follows from that: attempts, waiting, deadlines
+//	runprogress.go  what follows from that: attempts, waiting, deadlines
 //	pod.go      what a user says of the pods
 //	names.go    how messages name the objects and fields that a Job uses
 package mover

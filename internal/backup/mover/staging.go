@@ -22,16 +22,16 @@ type Staging struct {
 const StagingRecheck = 2 * time.Second
 
 // Stage says what follows from that. A snapshot that is not ready in time is given up, as a pod is that does not start.
-func (c Course) Stage(staging Staging, now time.Time) Next {
-	next := c.stay(now)
+func (p RunProgress) Stage(staging Staging, now time.Time) Next {
+	next := p.stay(now)
 	left := staging.Since.Add(PendingLimit).Sub(now)
 	switch {
 	case staging.Failure != "":
-		return c.FailAttempt(&health.Trouble{Reason: slipwayv1alpha1.ReasonVolumeSnapshotFailed, Message: staging.Failure}, now)
-	case !now.Before(c.Deadline()):
-		return c.Fail(slipwayv1alpha1.ReasonDeadlineExceeded, "it was not done within spec.deadline", now)
+		return p.FailAttempt(&health.Trouble{Reason: slipwayv1alpha1.ReasonVolumeSnapshotFailed, Message: staging.Failure}, now)
+	case !now.Before(p.Deadline()):
+		return p.Fail(slipwayv1alpha1.ReasonDeadlineExceeded, "it was not done within spec.deadline", now)
 	case left <= 0:
-		return c.Fail(slipwayv1alpha1.ReasonVolumeSnapshotFailed, staging.Does+", and was not ready within 10 minutes", now)
+		return p.Fail(slipwayv1alpha1.ReasonVolumeSnapshotFailed, staging.Does+", and was not ready within 10 minutes", now)
 	}
 	next.Phase, next.Reason, next.Message = slipwayv1alpha1.BackupRunning, slipwayv1alpha1.ReasonTakingSnapshot, staging.Does
 	next.Recheck = min(StagingRecheck, left, next.Recheck)
@@ -39,8 +39,8 @@ func (c Course) Stage(staging Staging, now time.Time) Next {
 }
 
 // Hold says that nothing follows until trouble has gone. It does not end by itself.
-func (c Course) Hold(trouble *health.Trouble, now time.Time) Next {
-	next := c.stay(now)
+func (p RunProgress) Hold(trouble *health.Trouble, now time.Time) Next {
+	next := p.stay(now)
 	if next.Phase != slipwayv1alpha1.BackupRunning {
 		next.Phase = slipwayv1alpha1.BackupPending
 	}

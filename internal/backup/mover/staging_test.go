@@ -11,8 +11,8 @@ import (
 func TestWhatFollowsWhileASnapshotIsTaken(t *testing.T) {
 	const pending, runs, ends = slipwayv1alpha1.BackupPending, slipwayv1alpha1.BackupRunning, slipwayv1alpha1.BackupFailed
 	// It waited for half an hour until its turn came.
-	fresh := Course{Attempt: 1, Created: noon.Add(-30 * time.Minute), Allowed: time.Hour}
-	began := Course{Phase: runs, Attempt: 1, Began: noon, AttemptBegan: noon, Created: noon, Allowed: time.Hour}
+	fresh := RunProgress{Attempt: 1, Created: noon.Add(-30 * time.Minute), Allowed: time.Hour}
+	began := RunProgress{Phase: runs, Attempt: 1, Began: noon, AttemptBegan: noon, Created: noon, Allowed: time.Hour}
 	third := began
 	third.Attempt = 3
 	taking := Staging{Does: "it is being taken", Since: noon}

@@ -110,7 +110,7 @@ func (s *scope) beginDrill(planned drillPlan, now time.Time) {
 		LastSlot: before.LastSlot, LastRequest: before.LastRequest,
 	}
 	if run == nil {
-		s.applyDrill(s.courseOfDrill().Fail(slipwayv1alpha1.ReasonNoCopy, "there is no BackupRun with a verified copy to restore", now), now)
+		s.applyDrill(s.drillProgress().Fail(slipwayv1alpha1.ReasonNoCopy, "there is no BackupRun with a verified copy to restore", now), now)
 		return
 	}
 	s.drill.Run = run.Name
@@ -119,48 +119,48 @@ func (s *scope) beginDrill(planned drillPlan, now time.Time) {
 	}
 }
 
-// courseOfDrill is how the drill has gone so far.
-func (s *scope) courseOfDrill() mover.Course {
-	course := mover.Course{
+// drillProgress is how the drill has gone so far.
+func (s *scope) drillProgress() mover.RunProgress {
+	progress := mover.RunProgress{
 		Phase: s.drill.Phase, Reason: s.drill.Reason, Message: s.drill.Message, Attempt: max(1, s.drill.Attempt),
 	}
 	if s.drill.StartTime != nil {
-		course.Began, course.Created = s.drill.StartTime.Time, s.drill.StartTime.Time
+		progress.Began, progress.Created = s.drill.StartTime.Time, s.drill.StartTime.Time
 	}
 	if s.drill.ReasonTime != nil {
-		course.ReasonSince = s.drill.ReasonTime.Time
+		progress.ReasonSince = s.drill.ReasonTime.Time
 	}
 	if s.drill.AttemptTime != nil {
-		course.AttemptBegan = s.drill.AttemptTime.Time
+		progress.AttemptBegan = s.drill.AttemptTime.Time
 	}
 	if allowed, err := time.ParseDuration(string(s.backup.Drill().Deadline)); err == nil {
-		course.Allowed = allowed
+		progress.Allowed = allowed
 	}
-	return course
+	return progress
 }
 
 // followDrill makes the Job of the present attempt, unless it is there, and says what follows from what it has come to.
 func (r *Reconciler) followDrill(ctx context.Context, s *scope, run *slipwayv1alpha1.BackupRun, job *batchv1.Job, now time.Time) (mover.Next, error) {
-	course := s.courseOfDrill()
+	progress := s.drillProgress()
 	wait := func(reason, message string) (mover.Next, error) {
-		return course.Wait(&health.Trouble{Reason: reason, Message: message}, now), nil
+		return progress.Wait(&health.Trouble{Reason: reason, Message: message}, now), nil
 	}
 	if job.UID == "" {
-		switch begins := course.AttemptBegan; {
-		case !now.Before(course.Deadline()):
-			return course.Fail(slipwayv1alpha1.ReasonDeadlineExceeded, "it was not done within spec.verify.drill.deadline", now), nil
+		switch begins := progress.AttemptBegan; {
+		case !now.Before(progress.Deadline()):
+			return progress.Fail(slipwayv1alpha1.ReasonDeadlineExceeded, "it was not done within spec.verify.drill.deadline", now), nil
 		case begins.After(now):
 			next, err := wait(slipwayv1alpha1.ReasonRetrying, "")
 			next.Recheck = begins.Sub(now)
 			return next, err
 		case run == nil:
-			return course.Fail(slipwayv1alpha1.ReasonRunNotFound, fmt.Sprintf("there is no BackupRun %q any more, which the drill is about", s.drill.Run), now), nil
+			return progress.Fail(slipwayv1alpha1.ReasonRunNotFound, fmt.Sprintf("there is no BackupRun %q any more, which the drill is about", s.drill.Run), now), nil
 		case s.drillWaits():
 			return wait(slipwayv1alpha1.ReasonQueued, "a run or the removal of old copies is under way")
 		}
-		err := r.makeDrill(ctx, s, run, job, course.Deadline().Sub(now))
+		err := r.makeDrill(ctx, s, run, job, progress.Deadline().Sub(now))
 		if worst := outcome.Worst(err); worst != nil && worst.Kind == outcome.Waiting {
-			return course.Wait(worst.Trouble(), now), nil
+			return progress.Wait(worst.Trouble(), now), nil
 		}
 		if err != nil {
 			return mover.Next{}, err
@@ -170,7 +170,7 @@ func (r *Reconciler) followDrill(ctx context.Context, s *scope, run *slipwayv1al
 	if err != nil {
 		return mover.Next{}, err
 	}
-	next, decided := course.Follow(seen, map[mover.Step]string{
+	next, decided := progress.Follow(seen, map[mover.Step]string{
 		mover.StepRestore: "the newest verified copy is being restored",
 		mover.StepCompare: "what was restored is being compared with the source",
 		mover.StepCommand: "the command of the drill runs",
@@ -181,14 +181,14 @@ func (r *Reconciler) followDrill(ctx context.Context, s *scope, run *slipwayv1al
 		}
 		return next, nil
 	}
-	return s.acceptDrill(course, seen, run, now), nil
+	return s.acceptDrill(progress, seen, run, now), nil
 }
 
 // acceptDrill takes what the steps say, and refuses what proves nothing.
-func (s *scope) acceptDrill(course mover.Course, seen mover.Observation, run *slipwayv1alpha1.BackupRun, now time.Time) mover.Next {
+func (s *scope) acceptDrill(progress mover.RunProgress, seen mover.Observation, run *slipwayv1alpha1.BackupRun, now time.Time) mover.Next {
 	restored, compared := seen.Results[mover.StepRestore], seen.Results[mover.StepCompare]
 	refuse := func(reason, message string) mover.Next {
-		return course.FailAttempt(&health.Trouble{Reason: reason, Message: message}, now)
+		return progress.FailAttempt(&health.Trouble{Reason: reason, Message: message}, now)
 	}
 	switch {
 	case restored == nil || restored.Drill == nil || compared == nil || compared.Drill == nil:
@@ -206,7 +206,7 @@ func (s *scope) acceptDrill(course mover.Course, seen mover.Observation, run *sl
 		message += fmt.Sprintf(", %d had changed while they were read", compared.Drill.Changed)
 	}
 	return mover.Next{
-		Phase: slipwayv1alpha1.BackupCompleted, Reason: slipwayv1alpha1.ReasonDrillPassed, Message: message, Attempt: course.Attempt, Begins: course.AttemptBegan,
+		Phase: slipwayv1alpha1.BackupCompleted, Reason: slipwayv1alpha1.ReasonDrillPassed, Message: message, Attempt: progress.Attempt, Begins: progress.AttemptBegan,
 	}
 }
 

@@ -90,7 +90,7 @@ func TestWhatADrillHasToSay(t *testing.T) {
 			run := &slipwayv1alpha1.BackupRun{}
 			run.Status.Volumes = make([]slipwayv1alpha1.BackupVolume, 2)
 			seen := mover.Observation{Results: map[mover.Step]*mover.Result{mover.StepRestore: restored, mover.StepCompare: compared}}
-			next := s.acceptDrill(s.courseOfDrill(), seen, run, at(3, 4, 0))
+			next := s.acceptDrill(s.drillProgress(), seen, run, at(3, 4, 0))
 			passed := next.Phase == slipwayv1alpha1.BackupCompleted
 			if next.Reason != tc.reason || passed != (tc.reason == slipwayv1alpha1.ReasonDrillPassed) || passed == (next.Phase == slipwayv1alpha1.BackupFailed) {
 				t.Errorf("got %+v, want %s", next, tc.reason)

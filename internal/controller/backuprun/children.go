@@ -115,7 +115,7 @@ func (r *Reconciler) transfer(ctx context.Context, s *scope, now time.Time) erro
 	if used != nil && (s.volumes[s.current].Dump != "" || !inUse(used)) {
 		return used
 	}
-	if in.Deadline = s.course().Deadline().Sub(now); in.Deadline <= 0 {
+	if in.Deadline = s.runProgress().Deadline().Sub(now); in.Deadline <= 0 {
 		return nil // judge says so
 	}
 	if in.Dump == nil {

@@ -183,8 +183,8 @@ func blocked(err error) bool {
 // staying is that the present attempt goes on.
 func (s *scope) staying(reason, message string, now time.Time) mover.Next {
 	next := mover.Next{
-		Phase: slipwayv1alpha1.BackupRunning, Reason: reason, Message: message, Attempt: s.attempt(), Begins: s.course().AttemptBegan,
-		Recheck: max(0, s.course().Deadline().Sub(now)),
+		Phase: slipwayv1alpha1.BackupRunning, Reason: reason, Message: message, Attempt: s.attempt(), Begins: s.runProgress().AttemptBegan,
+		Recheck: max(0, s.runProgress().Deadline().Sub(now)),
 	}
 	if next.Begins.IsZero() {
 		next.Begins = now

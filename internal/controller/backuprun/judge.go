@@ -18,25 +18,25 @@ import (
 	"github.com/slipway-dev/slipway/internal/text"
 )
 
-// course is how the run has gone so far.
-func (s *scope) course() mover.Course {
+// runProgress is how the run has gone so far.
+func (s *scope) runProgress() mover.RunProgress {
 	status := s.run.Status
-	course := mover.Course{
+	progress := mover.RunProgress{
 		Phase: status.Phase, Reason: status.Reason, Message: status.Message, Attempt: s.attempt(), Created: s.run.CreationTimestamp.Time,
 	}
 	if status.StartTime != nil {
-		course.Began = status.StartTime.Time
+		progress.Began = status.StartTime.Time
 	}
 	if status.ReasonTime != nil {
-		course.ReasonSince = status.ReasonTime.Time
+		progress.ReasonSince = status.ReasonTime.Time
 	}
 	if status.AttemptTime != nil {
-		course.AttemptBegan = status.AttemptTime.Time
+		progress.AttemptBegan = status.AttemptTime.Time
 	}
 	if allowed, err := time.ParseDuration(string(s.backup.Spec.Deadline)); err == nil {
-		course.Allowed = allowed
+		progress.Allowed = allowed
 	}
-	return course
+	return progress
 }
 
 // judge decides what follows from what the Job has come to.
@@ -72,30 +72,30 @@ func (s *scope) names() mover.Names {
 }
 
 func (s *scope) follow(now time.Time) mover.Next {
-	course := s.course()
+	progress := s.runProgress()
 	switch worst := outcome.Worst(s.err); {
 	case worst != nil && worst.Kind == outcome.Invalid:
-		return course.Fail(worst.Reason, worst.Message, now)
+		return progress.Fail(worst.Reason, worst.Message, now)
 	case worst != nil && worst.Kind == outcome.Transient:
-		return course.Retry(worst.Trouble(), now)
+		return progress.Retry(worst.Trouble(), now)
 	case worst != nil:
-		return course.Wait(worst.Trouble(), now)
+		return progress.Wait(worst.Trouble(), now)
 	case s.err != nil:
-		return course.Wait(nil, now)
+		return progress.Wait(nil, now)
 	case s.current == len(s.volumes):
 		return s.complete(now)
 	}
 	trouble := s.hookTrouble()
 	if s.staging != nil {
-		next := course.Stage(*s.staging, now)
+		next := progress.Stage(*s.staging, now)
 		if trouble == nil || next.Ended() || next.Attempt != s.attempt() {
 			return next
 		}
 	}
-	if trouble != nil && now.Before(course.Deadline()) {
-		return course.FailAttempt(trouble, now)
+	if trouble != nil && now.Before(progress.Deadline()) {
+		return progress.FailAttempt(trouble, now)
 	}
-	next, decided := course.Follow(s.seen, does(s.volumes[s.current]), now)
+	next, decided := progress.Follow(s.seen, does(s.volumes[s.current]), now)
 	if decided {
 		return next
 	}
@@ -123,7 +123,7 @@ func does(volume slipwayv1alpha1.BackupVolume) map[mover.Step]string {
 func (s *scope) accept(now time.Time) mover.Next {
 	made, verified := s.seen.Results[mover.StepSnapshot], s.seen.Results[mover.StepVerify]
 	if problem := mover.Mismatch(made, verified, desired.Tag(s.run, s.volumes[s.current].Claim)); problem != "" {
-		return s.course().FailAttempt(&health.Trouble{Reason: slipwayv1alpha1.ReasonMoverFailed, Message: problem}, now)
+		return s.runProgress().FailAttempt(&health.Trouble{Reason: slipwayv1alpha1.ReasonMoverFailed, Message: problem}, now)
 	}
 	s.volumes = slices.Clone(s.volumes)
 	s.volumes[s.current] = slipwayv1alpha1.BackupVolume{
@@ -171,7 +171,7 @@ func sourceTime(made *mover.SnapshotResult, asked *metav1.Time, now time.Time) *
 func (s *scope) complete(now time.Time) mover.Next {
 	next := mover.Next{
 		Phase: slipwayv1alpha1.BackupCompleted, Reason: slipwayv1alpha1.ReasonVerified, Message: s.whatWasRead(),
-		Attempt: s.attempt(), Begins: s.course().AttemptBegan,
+		Attempt: s.attempt(), Begins: s.runProgress().AttemptBegan,
 	}
 	if next.Begins.IsZero() {
 		next.Begins = now

@@ -252,8 +252,8 @@ func (r *Reconciler) release(ctx context.Context, s *scope, now time.Time) {
 	}
 	s.err = errors.Join(s.err, err)
 	s.volumes, s.verification, s.repositoryTold = s.run.Status.Volumes, s.run.Status.Verification, s.run.Status.RepositoryID
-	s.next = s.course().Hold(nil, now)
+	s.next = s.runProgress().Hold(nil, now)
 	if worst := outcome.Worst(err); worst != nil {
-		s.next = s.course().Hold(worst.Trouble(), now)
+		s.next = s.runProgress().Hold(worst.Trouble(), now)
 	}
 }

@@ -42,7 +42,7 @@ func (r *Reconciler) transfer(ctx context.Context, s *scope, now time.Time) erro
 	if err != nil {
 		return err
 	}
-	left := s.course().Deadline().Sub(now)
+	left := s.runProgress().Deadline().Sub(now)
 	if left <= 0 {
 		return nil // judge says so
 	}

@@ -13,25 +13,25 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
 
-// course is how the restore has gone so far.
-func (s *scope) course() mover.Course {
+// runProgress is how the restore has gone so far.
+func (s *scope) runProgress() mover.RunProgress {
 	status := s.restore.Status
-	course := mover.Course{
+	progress := mover.RunProgress{
 		Phase: status.Phase, Reason: status.Reason, Message: status.Message, Attempt: s.attempt(), Created: s.restore.CreationTimestamp.Time,
 	}
 	if status.StartTime != nil {
-		course.Began = status.StartTime.Time
+		progress.Began = status.StartTime.Time
 	}
 	if status.ReasonTime != nil {
-		course.ReasonSince = status.ReasonTime.Time
+		progress.ReasonSince = status.ReasonTime.Time
 	}
 	if status.AttemptTime != nil {
-		course.AttemptBegan = status.AttemptTime.Time
+		progress.AttemptBegan = status.AttemptTime.Time
 	}
 	if allowed, err := time.ParseDuration(string(s.restore.Spec.Deadline)); err == nil {
-		course.Allowed = allowed
+		progress.Allowed = allowed
 	}
-	return course
+	return progress
 }
 
 // judge decides what follows from what the Job has come to.
@@ -58,25 +58,25 @@ func (s *scope) names() mover.Names {
 }
 
 func (s *scope) follow(now time.Time) mover.Next {
-	course := s.course()
+	progress := s.runProgress()
 	switch worst := outcome.Worst(s.err); {
 	case worst != nil && worst.Kind == outcome.Invalid:
-		return course.Fail(worst.Reason, worst.Message, now)
+		return progress.Fail(worst.Reason, worst.Message, now)
 	case worst != nil && worst.Kind == outcome.Transient:
-		return course.Retry(worst.Trouble(), now)
+		return progress.Retry(worst.Trouble(), now)
 	case worst != nil:
-		return course.Wait(worst.Trouble(), now)
+		return progress.Wait(worst.Trouble(), now)
 	case s.err != nil:
-		return course.Wait(nil, now)
+		return progress.Wait(nil, now)
 	}
 	does := map[mover.Step]string{mover.StepRestore: fmt.Sprintf("PersistentVolumeClaim %q is being written", s.restore.Spec.Target.Claim)}
-	next, decided := course.Follow(s.seen, does, now)
+	next, decided := progress.Follow(s.seen, does, now)
 	if decided {
 		return next
 	}
 	result := s.result()
 	if result == nil || (s.origin.snapshot != "" && result.Snapshot.ID != s.origin.snapshot) {
-		return course.FailAttempt(&health.Trouble{Reason: slipwayv1alpha1.ReasonMoverFailed, Message: "the Job did not say what it restored, or it is another copy"}, now)
+		return progress.FailAttempt(&health.Trouble{Reason: slipwayv1alpha1.ReasonMoverFailed, Message: "the Job did not say what it restored, or it is another copy"}, now)
 	}
 	next.Phase, next.Reason, next.Recheck = slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.ReasonRestored, 0
 	next.Message = "everything was written and is on disk"

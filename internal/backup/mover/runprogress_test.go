@@ -14,10 +14,10 @@ func trouble(reason string) *health.Trouble {
 
 func TestWhatFollows(t *testing.T) {
 	const pending, runs, ends = slipwayv1alpha1.BackupPending, slipwayv1alpha1.BackupRunning, slipwayv1alpha1.BackupFailed
-	began := Course{Phase: runs, Reason: "Transferring", Attempt: 1, Began: noon, AttemptBegan: noon, Created: noon.Add(-time.Minute), Allowed: time.Hour}
+	began := RunProgress{Phase: runs, Reason: "Transferring", Attempt: 1, Began: noon, AttemptBegan: noon, Created: noon.Add(-time.Minute), Allowed: time.Hour}
 	third := began
 	third.Attempt = 3
-	fresh := Course{Attempt: 1, Created: noon, Allowed: time.Hour}
+	fresh := RunProgress{Attempt: 1, Created: noon, Allowed: time.Hour}
 	// It had queued for 31 minutes when it was seen that the Secret is missing.
 	queued, noticed := fresh, fresh
 	queued.Reason = "Queued"
@@ -25,7 +25,7 @@ func TestWhatFollows(t *testing.T) {
 	older := fresh
 	older.Reason = "SecretNotFound"
 	starting := Observation{State: Starting, Step: StepSnapshot, Since: noon}
-	follow := func(c Course, seen Observation, at time.Duration) Next {
+	follow := func(c RunProgress, seen Observation, at time.Duration) Next {
 		next, ok := c.Follow(seen, nil, noon.Add(at))
 		if !ok {
 			t.Fatal("nobody decided")

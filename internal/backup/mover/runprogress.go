@@ -16,8 +16,8 @@ const (
 	DefaultDeadline = 12 * time.Hour
 )
 
-// Course is how a run or a restore has gone so far, as its status has it.
-type Course struct {
+// RunProgress is how a run or a restore has gone so far, as its status has it.
+type RunProgress struct {
 	// Phase, Reason and Message are those of the status.
 	Phase           slipwayv1alpha1.BackupPhase
 	Reason, Message string
@@ -34,10 +34,10 @@ type Course struct {
 }
 
 // Deadline is when it has to be done.
-func (c Course) Deadline() time.Time {
-	began, allowed := c.Began, c.Allowed
+func (p RunProgress) Deadline() time.Time {
+	began, allowed := p.Began, p.Allowed
 	if began.IsZero() {
-		began = c.Created
+		began = p.Created
 	}
 	if allowed <= 0 {
 		allowed = DefaultDeadline
@@ -62,38 +62,38 @@ func (n Next) Ended() bool {
 }
 
 // stay is that everything goes on as it is.
-func (c Course) stay(now time.Time) Next {
-	begins := c.AttemptBegan
+func (p RunProgress) stay(now time.Time) Next {
+	begins := p.AttemptBegan
 	if begins.IsZero() {
 		begins = now
 	}
-	return Next{Phase: c.Phase, Reason: c.Reason, Message: c.Message, Attempt: c.Attempt, Begins: begins, Recheck: max(0, c.Deadline().Sub(now))}
+	return Next{Phase: p.Phase, Reason: p.Reason, Message: p.Message, Attempt: p.Attempt, Begins: begins, Recheck: max(0, p.Deadline().Sub(now))}
 }
 
 // Fail ends it.
-func (c Course) Fail(reason, message string, now time.Time) Next {
-	next := c.stay(now)
+func (p RunProgress) Fail(reason, message string, now time.Time) Next {
+	next := p.stay(now)
 	next.Phase, next.Reason, next.Message, next.Recheck = slipwayv1alpha1.BackupFailed, reason, message, 0
 	return next
 }
 
 // FailAttempt ends the attempt, and all of it when no other attempt is worth while.
-func (c Course) FailAttempt(trouble *health.Trouble, now time.Time) Next {
-	begins := now.Add(RetryAfter(c.Attempt))
-	if c.Attempt >= MaxAttempts || !WorthRetry(trouble.Reason) || !begins.Before(c.Deadline()) {
-		return c.Fail(trouble.Reason, trouble.Message, now)
+func (p RunProgress) FailAttempt(trouble *health.Trouble, now time.Time) Next {
+	begins := now.Add(RetryAfter(p.Attempt))
+	if p.Attempt >= MaxAttempts || !WorthRetry(trouble.Reason) || !begins.Before(p.Deadline()) {
+		return p.Fail(trouble.Reason, trouble.Message, now)
 	}
 	return Next{
 		Phase: slipwayv1alpha1.BackupPending, Reason: slipwayv1alpha1.ReasonRetrying,
-		Message: fmt.Sprintf("attempt %d of %d failed (%s: %s); another one follows", c.Attempt, MaxAttempts, trouble.Reason, trouble.Message),
-		Attempt: c.Attempt + 1, Begins: begins, Recheck: begins.Sub(now),
+		Message: fmt.Sprintf("attempt %d of %d failed (%s: %s); another one follows", p.Attempt, MaxAttempts, trouble.Reason, trouble.Message),
+		Attempt: p.Attempt + 1, Begins: begins, Recheck: begins.Sub(now),
 	}
 }
 
 // Wait says what it waits for. Where nobody mends that within PendingLimit, it fails. A turn in a queue comes by itself, and
 // so does the time of another attempt. Who writes to the repository, or to the target, may do so until the deadline.
-func (c Course) Wait(trouble *health.Trouble, now time.Time) Next {
-	next := c.stay(now)
+func (p RunProgress) Wait(trouble *health.Trouble, now time.Time) Next {
+	next := p.stay(now)
 	if next.Phase != slipwayv1alpha1.BackupRunning {
 		next.Phase = slipwayv1alpha1.BackupPending
 	}
@@ -107,14 +107,14 @@ func (c Course) Wait(trouble *health.Trouble, now time.Time) Next {
 		next.Reason, next.Message = trouble.Reason, trouble.Message
 		return next
 	}
-	left := c.Deadline().Sub(now)
+	left := p.Deadline().Sub(now)
 	switch trouble.Reason {
 	case slipwayv1alpha1.ReasonRepositoryBusy, slipwayv1alpha1.ReasonTargetBusy:
 	default:
-		left = min(left, c.since(trouble.Reason, now).Add(PendingLimit).Sub(now))
+		left = min(left, p.since(trouble.Reason, now).Add(PendingLimit).Sub(now))
 	}
 	if left <= 0 {
-		return c.Fail(trouble.Reason, trouble.Message, now)
+		return p.Fail(trouble.Reason, trouble.Message, now)
 	}
 	next.Reason, next.Message, next.Recheck = trouble.Reason, trouble.Message, min(left, next.Recheck)
 	return next
@@ -122,42 +122,42 @@ func (c Course) Wait(trouble *health.Trouble, now time.Time) Next {
 
 // since is since when it waits for a reason. Time in a queue, or with another reason, does not count. An older operator did not note
 // it: then all the time counts.
-func (c Course) since(reason string, now time.Time) time.Time {
+func (p RunProgress) since(reason string, now time.Time) time.Time {
 	switch {
-	case c.Reason != reason:
+	case p.Reason != reason:
 		return now
-	case !c.ReasonSince.IsZero():
-		return c.ReasonSince
-	case !c.AttemptBegan.IsZero():
-		return c.AttemptBegan
+	case !p.ReasonSince.IsZero():
+		return p.ReasonSince
+	case !p.AttemptBegan.IsZero():
+		return p.AttemptBegan
 	default:
-		return c.Created
+		return p.Created
 	}
 }
 
 // Retry says that a request failed that is sent again. That tells nothing about the Job, which may go on, or may have ended well.
 // So only the deadline ends it.
-func (c Course) Retry(trouble *health.Trouble, now time.Time) Next {
-	left := c.Deadline().Sub(now)
+func (p RunProgress) Retry(trouble *health.Trouble, now time.Time) Next {
+	left := p.Deadline().Sub(now)
 	if left <= 0 {
-		return c.Fail(trouble.Reason, trouble.Message, now)
+		return p.Fail(trouble.Reason, trouble.Message, now)
 	}
-	next := c.Hold(trouble, now)
+	next := p.Hold(trouble, now)
 	next.Recheck = left
 	return next
 }
 
 // Follow says what follows from what a Job has come to. ok tells that it does: a Job that has succeeded is for the caller to
 // judge. does says in a sentence what each step does.
-func (c Course) Follow(seen Observation, does map[Step]string, now time.Time) (next Next, ok bool) {
-	next = c.stay(now)
+func (p RunProgress) Follow(seen Observation, does map[Step]string, now time.Time) (next Next, ok bool) {
+	next = p.stay(now)
 	switch {
 	case seen.State == Succeeded:
 		return next, false
 	case seen.State == Failed:
-		return c.FailAttempt(seen.Trouble, now), true
-	case !now.Before(c.Deadline()):
-		return c.Fail(slipwayv1alpha1.ReasonDeadlineExceeded, "it was not done within spec.deadline", now), true
+		return p.FailAttempt(seen.Trouble, now), true
+	case !now.Before(p.Deadline()):
+		return p.Fail(slipwayv1alpha1.ReasonDeadlineExceeded, "it was not done within spec.deadline", now), true
 	}
 	next.Phase, next.Reason, next.Message = slipwayv1alpha1.BackupRunning, slipwayv1alpha1.ReasonTransferring, does[seen.Step]
 	if seen.Step == StepVerify {
@@ -172,7 +172,7 @@ func (c Course) Follow(seen Observation, does map[Step]string, now time.Time) (n
 	next.Message = "the pod starts"
 	late, left := seen.Late(now)
 	if late != nil {
-		return c.Fail(late.Reason, late.Message, now), true
+		return p.Fail(late.Reason, late.Message, now), true
 	}
 	if seen.Trouble != nil {
 		next.Reason, next.Message = seen.Trouble.Reason, seen.Trouble.Message
