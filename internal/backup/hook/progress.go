@@ -14,7 +14,7 @@ import (
 )
 
 // The states follow one another: Before, Held, After, Done. Each is written to status before what it says is done. So
-// whoever begins anew, after a crash at any point, finds in the status all that is owed, and does it again rather than not.
+// whoever begins anew, after a crash at any point, finds in the status all that is pending, and does it again rather than not.
 
 const (
 	// DefaultTimeout is how long a command may take where the spec says nothing.
@@ -116,8 +116,8 @@ func Of(state *slipwayv1alpha1.BackupRunHooks, claim string, attempt int32) bool
 	return state != nil && state.Claim == claim && state.Attempt == attempt
 }
 
-// Owed reports whether hooks are still to run.
-func Owed(state *slipwayv1alpha1.BackupRunHooks) bool {
+// Pending reports whether hooks are still to run.
+func Pending(state *slipwayv1alpha1.BackupRunHooks) bool {
 	return state != nil && state.Phase != slipwayv1alpha1.HooksDone
 }
 
@@ -132,7 +132,7 @@ func Due(state *slipwayv1alpha1.BackupRunHooks, now time.Time) (calls []Call, wa
 		switch {
 		case state.Phase == slipwayv1alpha1.HooksBefore && pod.Before != nil && pod.Before.Phase == slipwayv1alpha1.HookRunning:
 			call.Before, call.Try = true, 1
-		case state.Phase == slipwayv1alpha1.HooksAfter && owes(state, pod):
+		case state.Phase == slipwayv1alpha1.HooksAfter && afterPending(state, pod):
 			left := time.Duration(0)
 			if pod.After != nil {
 				call.Try = pod.After.Tries
@@ -158,8 +158,8 @@ func sooner(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// owes reports whether the after hook of a pod has not ended for good. A pod in which before was never begun owes nothing.
-func owes(state *slipwayv1alpha1.BackupRunHooks, pod *slipwayv1alpha1.BackupRunHookPod) bool {
+// afterPending reports whether the after hook of a pod has not ended for good. Nothing is pending in a pod in which before was never begun.
+func afterPending(state *slipwayv1alpha1.BackupRunHooks, pod *slipwayv1alpha1.BackupRunHookPod) bool {
 	if state.After == nil || state.Before != nil && pod.Before == nil {
 		return false
 	}
@@ -250,13 +250,13 @@ func Release(state *slipwayv1alpha1.BackupRunHooks, captured, quiesced bool, now
 	finish(state)
 }
 
-// finish is Done once no pod owes anything.
+// finish is Done once nothing is pending in any pod.
 func finish(state *slipwayv1alpha1.BackupRunHooks) {
 	if state.Phase != slipwayv1alpha1.HooksAfter {
 		return
 	}
 	for i := range state.Pods {
-		if owes(state, &state.Pods[i]) {
+		if afterPending(state, &state.Pods[i]) {
 			return
 		}
 	}

@@ -213,7 +213,7 @@ func TestWhatIsHeldIsReleased(t *testing.T) {
 		now := start
 		state := hook.Begin(nil, "data", 1, hooks, targets, now)
 		begun, released := map[string]bool{}, map[string]int{}
-		for step := 0; hook.Owed(state); step++ {
+		for step := 0; hook.Pending(state); step++ {
 			if step > 500 {
 				t.Fatalf("seed %d does not end: %+v", seed, state)
 			}

@@ -45,7 +45,7 @@ type Reconciler struct {
 	exec Execer
 	// calls are the hooks that run.
 	calls *background.Pool[call, hook.Ended]
-	// finalizer holds a run that owes its after hooks.
+	// finalizer holds a run whose after hooks are pending.
 	finalizer finalizer.Finalizer
 	// staging makes and deletes VolumeSnapshots and what is made from them.
 	staging *apply.Applier
@@ -55,7 +55,7 @@ type Reconciler struct {
 
 // The operator's rights. Volumes, and the pods and workloads that use them, are read when a Job is made for them. They are
 // never changed. The right to run hooks is not among them: it is in a role of its own, which only who asks for it gets. A run
-// that owes a hook is patched: it gets a finalizer. One by hand gets its Backup as owner, which waits for it when it is deleted
+// with a pending hook is patched: it gets a finalizer. One by hand gets its Backup as owner, which waits for it when it is deleted
 // in the foreground: that takes the right to the finalizers of Backups. The claims that are made and deleted are those of volumes that are made
 // from a snapshot.
 //

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// finalizerHooks holds a run that owes its after hooks.
+	// finalizerHooks holds a run whose after hooks are pending.
 	finalizerHooks = "slipway.dev/backup-hooks"
 	// holdLimit is how long a run that is deleted may be held: what the longest command takes, and some tries.
 	holdLimit = 20 * time.Minute
@@ -62,7 +62,7 @@ const hooksDisabled = "spec.hooks of the Backup: this operator runs no commands 
 // quiesce has the before hooks run in the pods of a volume, and reports whether it may be read.
 func (r *Reconciler) quiesce(ctx context.Context, s *scope, claim string, now time.Time) (ready bool, err error) {
 	stored := s.run.Status.Hooks
-	if hook.Owed(s.hooks) {
+	if hook.Pending(s.hooks) {
 		held := hook.Of(stored, claim, s.attempt()) && stored.Phase == slipwayv1alpha1.HooksHeld
 		return held && s.hooks.Phase == slipwayv1alpha1.HooksHeld && !s.cut(), nil // cut: the after hook comes before the Job
 	}
@@ -109,7 +109,7 @@ func (r *Reconciler) free(ctx context.Context, s *scope, targets []hook.Target) 
 	}
 	for i := range runs.Items {
 		other := &runs.Items[i]
-		if other.UID == s.run.UID || !hook.Owed(other.Status.Hooks) {
+		if other.UID == s.run.UID || !hook.Pending(other.Status.Hooks) {
 			continue
 		}
 		for _, pod := range other.Status.Hooks.Pods {
@@ -139,7 +139,7 @@ func (s *scope) hookTrouble() *health.Trouble {
 	if trouble := hook.BeforeTrouble(s.hooks); trouble != nil {
 		return trouble
 	}
-	if !hook.Owed(s.hooks) && !s.hooks.Captured && (s.job.UID != "" || s.snapshot.UID != "") && s.seen.State != mover.Failed {
+	if !hook.Pending(s.hooks) && !s.hooks.Captured && (s.job.UID != "" || s.snapshot.UID != "") && s.seen.State != mover.Failed {
 		return &health.Trouble{
 			Reason: slipwayv1alpha1.ReasonHookInterrupted, Message: "the after hook ran before the volume had been read",
 		}
@@ -150,7 +150,7 @@ func (s *scope) hookTrouble() *health.Trouble {
 // settle has the after hooks run once the volume has been read or the attempt is over, and lets no attempt end before they
 // have.
 func (r *Reconciler) settle(ctx context.Context, s *scope, now time.Time) {
-	if !hook.Owed(s.hooks) {
+	if !hook.Pending(s.hooks) {
 		return
 	}
 	leaves := s.next.Ended() || s.next.Attempt != s.attempt()
@@ -164,7 +164,7 @@ func (r *Reconciler) settle(ctx context.Context, s *scope, now time.Time) {
 		hook.Release(s.hooks, read, quiesced, now)
 	}
 	switch {
-	case leaves && hook.Owed(s.hooks):
+	case leaves && hook.Pending(s.hooks):
 		s.next = s.staying(slipwayv1alpha1.ReasonReleasing, "the attempt has ended; the after hook (spec.hooks.after of the Backup) runs", now)
 	case s.err == nil && s.hooks.Phase == slipwayv1alpha1.HooksAfter && s.snapshot.UID != "" && s.job.UID == "":
 		s.next = s.staying(slipwayv1alpha1.ReasonReleasing, "no copy is made before the after hook (spec.hooks.after of the Backup) has run", now)
@@ -192,7 +192,7 @@ func (s *scope) staying(reason, message string, now time.Time) mover.Next {
 	return next
 }
 
-// letGo runs the after hooks that a run owes which is being deleted. The Jobs end first: what they read is not held any more.
+// letGo runs the pending after hooks of a run that is being deleted. The Jobs end first: what they read is not held any more.
 func (r *Reconciler) letGo(ctx context.Context, s *scope, now time.Time) error {
 	r.runHooks(s, now)
 	why, err := r.finalizer.Finish(ctx, s.run, now, &s.recheck, func(ctx context.Context) (bool, error) {
@@ -200,11 +200,11 @@ func (r *Reconciler) letGo(ctx context.Context, s *scope, now time.Time) error {
 		for i := range s.jobs {
 			err = errors.Join(err, r.kit.Applier.Delete(ctx, s.run, &s.jobs[i]))
 		}
-		owed := hook.Owed(s.run.Status.Hooks) // what is stored is told, with its event
+		pending := hook.Pending(s.run.Status.Hooks) // what is stored is told, with its event
 		hook.Release(s.hooks, false, false, now)
-		return !owed, err
+		return !pending, err
 	})
-	if (why == finalizer.LetGo || why == finalizer.OutOfTime) && hook.Owed(s.hooks) {
+	if (why == finalizer.LetGo || why == finalizer.OutOfTime) && hook.Pending(s.hooks) {
 		r.metrics.hooksLeft.Inc()
 		r.kit.Warn(s.run, slipwayv1alpha1.ReasonHookLeft, "the run goes, and its after hook (spec.hooks.after of the Backup) has not run: the workload may still be held")
 	}

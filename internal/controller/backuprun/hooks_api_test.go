@@ -209,7 +209,7 @@ func TestAVolumeIsHeldWhileItIsReadAndNoLonger(t *testing.T) {
 	exec := &containers{}
 	startWithHooks(t, exec)
 	f := newFixture(t, withHooks)
-	// What is owed is stored, and the run is held, before a command is sent.
+	// What is pending is stored, and the run is held, before a command is sent.
 	exec.play(f, "db-0", "/freeze", func(ctx context.Context) error {
 		run := &slipwayv1alpha1.BackupRun{}
 		if err := env.Client.Get(ctx, types.NamespacedName{Namespace: f.namespace, Name: "shop-now"}, run); err != nil {
@@ -470,7 +470,7 @@ func TestWhatAWorkloadDoesNotAllowAnyMoreIsNotRun(t *testing.T) {
 	f.ran(exec, "db-0 db /freeze now")
 }
 
-// The operator ends at every point of a run. What is owed is done by the next one.
+// The operator ends at every point of a run. What is pending is done by the next one.
 func TestACrashLeavesNothingHeld(t *testing.T) {
 	const freeze, thaw = "db-0 db /freeze now", "db-0 db /thaw"
 	tests := map[string]struct {

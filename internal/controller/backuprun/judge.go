@@ -99,7 +99,7 @@ func (s *scope) follow(now time.Time) mover.Next {
 	if decided {
 		return next
 	}
-	if hook.Owed(s.hooks) {
+	if hook.Pending(s.hooks) {
 		return s.staying(slipwayv1alpha1.ReasonReleasing, "the copy was read back; the after hook (spec.hooks.after of the Backup) runs", now)
 	}
 	return s.accept(now)

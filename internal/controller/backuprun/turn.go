@@ -145,7 +145,7 @@ func (r *Reconciler) running(ctx context.Context) ([]types.NamespacedName, error
 func (s *scope) works() bool {
 	ofJob := func(job *batchv1.Job) bool { return job.UID != "" && !health.Job(job).Terminal }
 	return ofJob(s.job) || slices.ContainsFunc(s.jobs, func(job batchv1.Job) bool { return ofJob(&job) }) ||
-		s.snapshot.UID != "" || s.staging != nil || hook.Owed(s.hooks)
+		s.snapshot.UID != "" || s.staging != nil || hook.Pending(s.hooks)
 }
 
 // yield ends the turn of a run that has nothing to do with it: what it needs is missing, another Job writes to the repository, or
@@ -164,8 +164,8 @@ func (s *scope) earlier() string {
 		if other.UID == s.run.UID || other.Ended() {
 			continue
 		}
-		if !other.DeletionTimestamp.IsZero() && !hook.Owed(other.Status.Hooks) {
-			continue // one that owes a hook would release what this one holds
+		if !other.DeletionTimestamp.IsZero() && !hook.Pending(other.Status.Hooks) {
+			continue // one with a pending hook would release what this one holds
 		}
 		if other.Status.Phase == slipwayv1alpha1.BackupRunning || before(other, s.run) {
 			return other.Name

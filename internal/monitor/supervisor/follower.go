@@ -84,8 +84,8 @@ type follower struct {
 	limit int64
 	// busy is since when the API server says that it is busy, zero when it does not.
 	busy time.Time
-	// owed is a gap that a list has to close, and none has closed yet. It outlives a journal that has failed.
-	owed Gap
+	// pending is a gap that a list has to close, and none has closed yet. It outlives a journal that has failed.
+	pending Gap
 	// muddled counts watches that ended with garbage since something was taken.
 	muddled int
 	// reviewed tells that the API server was asked why the kind is refused.
@@ -148,7 +148,7 @@ func (f *follower) follow(ctx context.Context) error {
 		return sinkError{err}
 	}
 	at := place{resourceVersion: journal.Resume()}
-	at.list, at.gap = at.resourceVersion == "" || f.owed.Reason != "", f.owed
+	at.list, at.gap = at.resourceVersion == "" || f.pending.Reason != "", f.pending
 	for ctx.Err() == nil && !f.mail.isLeaving() {
 		if err := f.tellUpdate(ctx, journal); err != nil {
 			return err
@@ -220,9 +220,9 @@ func (f *follower) weigh(err error, listing bool, at *place) finding {
 		case at.blank:
 			at.gap = Gap{}
 		case errors.Is(err, errDisorder):
-			at.gap = f.owed
+			at.gap = f.pending
 		}
-		f.owed = at.gap
+		f.pending = at.gap
 	}
 	return found
 }

@@ -44,7 +44,7 @@ func (f *follower) list(ctx context.Context, journal Journal, at *place) error {
 		return err
 	}
 	*at = place{resourceVersion: resourceVersion, blank: at.gap.Reason == "" && l.objects == 0}
-	f.reached, f.owed = begin, Gap{}
+	f.reached, f.pending = begin, Gap{}
 	f.slow, f.limit = l.late.Load(), f.pageSize
 	f.status.reached(resourceVersion, func(*Counts) {})
 	return nil

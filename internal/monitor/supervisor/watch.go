@@ -118,8 +118,8 @@ func (f *follower) take(ctx context.Context, journal Journal, at *place, raw []b
 // disorder tells the journal at once that a list is needed: the checkpoint is after what is missing, and whoever goes on from it, as after
 // a restart, would not notice. Nobody knows when the disorder began.
 func (f *follower) disorder(ctx context.Context, journal Journal, at *place) error {
-	f.owed = Gap{Since: at.since, Reason: errDisorder.Error()}
-	if err := taken("begin a list", journal.BeginList(ctx, f.owed)); err != nil {
+	f.pending = Gap{Since: at.since, Reason: errDisorder.Error()}
+	if err := taken("begin a list", journal.BeginList(ctx, f.pending)); err != nil {
 		return err
 	}
 	return errDisorder
