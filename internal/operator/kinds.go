@@ -31,7 +31,7 @@ type shared struct {
 // kindsFor are the kinds of an operator with these options. A kind is in this list, and nowhere else: the controllers, the webhooks,
 // the cache, the documentation of metrics and the rights of people are made from it.
 func kindsFor(options Options, seams Seams, with shared) []kit.Kind {
-	turns := &lock.Turns{} // a Backup and its runs make Jobs for one repository
+	serial := &lock.Serial{} // a Backup and its runs make Jobs for one repository
 	backupImage := cmp.Or(options.BackupImage, defaultBackupImage)
 	gateways := gatewayOptions(options, seams)
 	gateways.Going = with.going
@@ -46,11 +46,11 @@ func kindsFor(options Options, seams Seams, with shared) []kit.Kind {
 			MaxConcurrentReconciles: options.MaxConcurrentReconciles, NewQueue: seams.NewQueue,
 		}),
 		backup.Kind(backup.Options{
-			Image: backupImage, Hooks: options.BackupHooks, Turns: turns, Named: with.named, Namespaces: with.going,
+			Image: backupImage, Hooks: options.BackupHooks, Serial: serial, Named: with.named, Namespaces: with.going,
 			MaxConcurrentReconciles: options.MaxConcurrentReconciles, NewQueue: seams.NewQueue,
 		}),
 		backuprun.Kind(backuprun.Options{
-			Image: backupImage, MaxRuns: options.MaxBackupRuns, Hooks: options.BackupHooks, Exec: seams.BackupExec, Turns: turns,
+			Image: backupImage, MaxRuns: options.MaxBackupRuns, Hooks: options.BackupHooks, Exec: seams.BackupExec, Serial: serial,
 			Limited: len(options.Namespaces) > 0, Namespaces: with.going,
 			MaxConcurrentReconciles: options.MaxConcurrentReconciles, NewQueue: seams.NewQueue,
 		}),

@@ -9,8 +9,8 @@
 // same time at most one gets through: who was first into the Lease and reads its own name in the end has made its Job before
 // the other one looks for Jobs.
 //
-// So a Job may be there for a moment beside another one, before it is deleted. Turns keep that from happening within one
-// operator: its controllers share them.
+// So a Job may be there for a moment beside another one, before it is deleted. A Serial keeps that from happening within one
+// operator: its controllers share it.
 //
 // Nothing is released, and no time counts. The Lease is free when no other Job or pod still writes, so a Job that has ended
 // costs no request, and an operator that dies between two steps blocks nobody. A pod counts until it has ended: one on a
@@ -23,5 +23,5 @@
 //
 //	lease.go    taking the Lease, and making a Job
 //	subject.go  what one Job at a time may write to
-//	turns.go    one reconcile of this process at a time
+//	serial.go   one reconcile of this process at a time
 package lock

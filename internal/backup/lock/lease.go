@@ -38,9 +38,9 @@ type Writers struct {
 	Live client.Reader
 	// Clock tells since when a Job is named. Nothing is decided by it.
 	Clock clock.PassiveClock
-	// Turns keeps two reconciles of this process from making Jobs for a subject at the same time, of which one would have to be
+	// Serial keeps two reconciles of this process from making Jobs for a subject at the same time, of which one would have to be
 	// deleted again. Controllers that make Jobs for the same subjects have to share them. Nil: they may.
-	Turns *Turns
+	Serial *Serial
 }
 
 // Create makes a Job that writes to the repository of a Backup, as CreateAlone does.
@@ -51,7 +51,7 @@ func (w Writers) Create(ctx context.Context, backup *slipwayv1alpha1.Backup, own
 // CreateAlone makes a Job that writes to a subject, as Applier.CreateOnly does. While another one writes, the error is Waiting
 // with the reason of the subject. The owner of the Job need not be that of the subject.
 func (w Writers) CreateAlone(ctx context.Context, subject Subject, owner client.Object, child apply.Child) error {
-	leave, err := w.Turns.enter(subject)
+	leave, err := w.Serial.enter(subject)
 	if err != nil {
 		return err
 	}

@@ -297,12 +297,12 @@ func TestAJobThatOnlyReadsIsNotWaitedFor(t *testing.T) {
 	f.must(err)
 }
 
-// Who has a turn keeps others of the process from beginning, whatever became of its Job.
+// Who has a subject keeps others of the process from beginning, whatever became of its Job.
 func TestAReconcileDoesNotBeginWhileAnotherOneMakesAJob(t *testing.T) {
 	f := newFixture(t)
-	turns := &lock.Turns{}
+	serial := &lock.Serial{}
 	during := f.writers
-	during.Turns = turns
+	during.Serial = serial
 	between := &interrupted{Client: env.Client, before: func() {
 		err := during.Create(t.Context(), f.backup, f.backup, apply.Child{Desired: f.desired("second", "snapshot"), Current: &batchv1.Job{}})
 		if quiet := (&outcome.Error{}); !errors.As(err, &quiet) || quiet.Kind != outcome.Quiet || quiet.After <= 0 {

@@ -54,9 +54,9 @@ type Options struct {
 	MaxConcurrentReconciles int
 	// NewQueue replaces the queue. Default: outcome.NewFairQueue.
 	NewQueue outcome.NewQueue
-	// Turns are those of all controllers of this process that make Jobs for a repository. Default: its own, for a test that runs
+	// Serial is that of all controllers of this process that make Jobs for a repository. Default: its own, for a test that runs
 	// this controller alone.
-	Turns *lock.Turns
+	Serial *lock.Serial
 	// Namespaces knows which namespaces are being deleted. Default: none.
 	Namespaces *going.Namespaces
 	// Clock tells the time. Default: the system's.
@@ -124,7 +124,7 @@ func NewReconciler(mgr ctrl.Manager, options Options) *Reconciler {
 		references: transfer.NewReferences(tools.Client, tools.Live),
 		named:      options.Named,
 		moves:      transfer.NewJobs(tools.Live, tools.Clock),
-		writers:    lock.Writers{Applier: tools.Applier, Live: tools.Live, Clock: tools.Clock, Turns: cmp.Or(options.Turns, &lock.Turns{})},
+		writers:    lock.Writers{Applier: tools.Applier, Live: tools.Live, Clock: tools.Clock, Serial: cmp.Or(options.Serial, &lock.Serial{})},
 		metrics:    newMetrics(mgr.GetCache()),
 		image:      options.Image,
 		hooks:      options.Hooks,

@@ -61,9 +61,9 @@ type Options struct {
 	Hooks bool
 	// Exec replaces how hooks are run, as a test does. Default: by the API server.
 	Exec Execer
-	// Turns are those of all controllers of this process that make Jobs for a repository. Default: its own, for a test that runs
+	// Serial is that of all controllers of this process that make Jobs for a repository. Default: its own, for a test that runs
 	// this controller alone.
-	Turns *lock.Turns
+	Serial *lock.Serial
 	// Namespaces knows which namespaces are being deleted. Default: none.
 	Namespaces *going.Namespaces
 	// Clock tells the time. Default: the system's.
@@ -141,7 +141,7 @@ func NewReconciler(mgr ctrl.Manager, options Options) (*Reconciler, error) {
 		kit:        tools,
 		references: transfer.NewReferences(tools.Client, tools.Live),
 		moves:      transfer.NewJobs(tools.Live, tools.Clock),
-		writers:    lock.Writers{Applier: tools.Applier, Live: tools.Live, Clock: tools.Clock, Turns: cmp.Or(options.Turns, &lock.Turns{})},
+		writers:    lock.Writers{Applier: tools.Applier, Live: tools.Live, Clock: tools.Clock, Serial: cmp.Or(options.Serial, &lock.Serial{})},
 		exec:       exec,
 		calls:      background.New[call, hook.Ended](maxCalls, maxCallsPerNamespace),
 		finalizer: finalizer.Finalizer{

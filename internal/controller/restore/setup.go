@@ -113,6 +113,6 @@ func NewReconciler(mgr ctrl.Manager, options Options) (*Reconciler, error) {
 		metrics:    newMetrics(mgr.GetCache()),
 		image:      options.Image,
 		logs:       transfer.PodLogs{Client: clients},
-		writers:    lock.Writers{Applier: tools.Applier, Live: tools.Live, Clock: tools.Clock, Turns: &lock.Turns{}},
+		writers:    lock.Writers{Applier: tools.Applier, Live: tools.Live, Clock: tools.Clock, Serial: &lock.Serial{}},
 	}, nil
 }
