@@ -37,8 +37,8 @@ type Reconciler struct {
 	image string
 	// writers lets one Job at a time write to a repository.
 	writers lock.Writers
-	// turns says whose turn it is.
-	turns *turns
+	// admission says which runs may have a pod.
+	admission *admission
 	// logs reads how far a pod is.
 	logs transfer.Logs
 	// exec runs hooks. Nil: the operator runs none.
@@ -86,20 +86,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case err != nil:
 		return r.kit.Abort(req.NamespacedName, err)
 	case s == nil:
-		r.turns.leave(req.NamespacedName, now)
+		r.admission.leave(req.NamespacedName, now)
 		r.calls.Keep(req.NamespacedName, func(call) bool { return false })
 		return r.kit.Forget(ctx, req.NamespacedName)
 	}
 	switch {
 	case !s.run.DeletionTimestamp.IsZero():
 		// Owner references delete the Jobs. The copy stays.
-		r.turns.leave(req.NamespacedName, now)
+		r.admission.leave(req.NamespacedName, now)
 		s.err = r.letGo(ctx, s, now)
 		return r.kit.Conclude(ctx, req.NamespacedName, s.err, &s.recheck, func() error {
 			return r.writeStatus(ctx, s, s.terminatingStatus(now))
 		})
 	case s.run.Ended():
-		r.turns.leave(req.NamespacedName, now)
+		r.admission.leave(req.NamespacedName, now)
 		s.err = errors.Join(r.tidy(ctx, s), r.finalizer.Remove(ctx, s.run), r.adoptEnded(ctx, s))
 		return r.kit.Conclude(ctx, req.NamespacedName, s.err, &s.recheck, func() error { return nil })
 	}
@@ -133,7 +133,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, s *scope, next slipwayv1al
 	_, written, err := status.Update(ctx, r.kit.Statuses, s.run, &s.run.Status, next, withDetails, &s.recheck, s.children()...)
 	if written && s.run.Ended() {
 		r.metrics.observe(s.run)
-		r.turns.leave(keyOf(s.run), r.kit.Clock.Now())
+		r.admission.leave(keyOf(s.run), r.kit.Clock.Now())
 	}
 	return err
 }

@@ -13,8 +13,8 @@
 //	owner.go       whose run it is: one by hand gets its Backup as owner
 //	source.go      which volumes there are, who uses them, and as which user
 //	dump.go        the command whose output is copied instead
-//	turn.go        whose turn it is: the limit of runs at a time
-//	line.go        the places, and who waits for one (pure)
+//	admission.go   which runs may have a pod: the limit of runs at a time
+//	queue.go       the places, and who waits for one (pure)
 //	children.go    making and deleting Jobs
 //	hold.go        the order: hooks hold the workload, then a snapshot is taken, then a Job reads
 //	staging.go     snapshots of volumes: what a Job reads instead of the volume itself

@@ -58,7 +58,7 @@ func newFixture(t *testing.T, change ...func(*slipwayv1alpha1.Backup)) *fixture 
 	return f
 }
 
-// endRuns deletes the runs that a test leaves: each takes one of the few turns of the cluster, also from the next test.
+// endRuns deletes the runs that a test leaves: each takes one of the few places of the cluster, also from the next test.
 func (f *fixture) endRuns() {
 	ctx := context.Background()
 	runs := &slipwayv1alpha1.BackupRunList{}

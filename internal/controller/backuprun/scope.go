@@ -54,8 +54,8 @@ type scope struct {
 	// staging is what the VolumeSnapshot has come to, nil when nothing has to be waited for. Set by transfer.
 	staging *mover.Staging
 
-	// inLine tells that the run waits for its turn. Set by wait.
-	inLine bool
+	// queued reports whether the run waits for admission. Set by wait.
+	queued bool
 
 	// job is the Job of the present attempt, with no UID where there is none. Set by prepare, then by transfer.
 	job *batchv1.Job

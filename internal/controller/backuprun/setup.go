@@ -47,7 +47,7 @@ const DefaultMaxRuns = 10
 type Options struct {
 	// Image is that of slipway-backup. Required.
 	Image string
-	// MaxRuns is how many places there are for runs that have a pod, in the whole cluster: line says who gets them. Default:
+	// MaxRuns is how many places there are for runs that have a pod, in the whole cluster: queue says who gets them. Default:
 	// DefaultMaxRuns.
 	MaxRuns int
 	// Limited tells that the operator has rights in some namespaces only: it may not read what is in none, as PersistentVolumes
@@ -103,7 +103,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		Watches(&slipwayv1alpha1.BackupRun{}, ofRun.Handler()).
 		Watches(&slipwayv1alpha1.Backup{}, ofBackup.Handler()).
 		WatchesMetadata(&corev1.Secret{}, ofSecret(mgr.GetClient(), ofBackup)).
-		WatchesRawSource(watch.Notices(reconciler.turns.notify)).
+		WatchesRawSource(watch.Notices(reconciler.admission.notify)).
 		WatchesRawSource(watch.Notices(reconciler.calls.Notify)).
 		WatchesRawSource(options.Namespaces.Source(mgr.GetClient(), &slipwayv1alpha1.BackupRunList{})).
 		WithOptions(outcome.ControllerOptions(options.MaxConcurrentReconciles, options.NewQueue)).
@@ -147,12 +147,12 @@ func NewReconciler(mgr ctrl.Manager, options Options) (*Reconciler, error) {
 		finalizer: finalizer.Finalizer{
 			Client: mgr.GetClient(), Name: finalizerHooks, LetGo: slipwayv1alpha1.AnnotationLeaveHooks, Limit: holdLimit,
 		},
-		staging: &apply.Applier{Client: direct, Live: direct, FieldManager: FieldManager, Fresh: tools.Fresh},
-		metrics: newMetrics(mgr.GetCache()),
-		image:   options.Image,
-		turns:   newTurns(options.MaxRuns),
-		limited: options.Limited,
-		logs:    transfer.PodLogs{Client: clients},
+		staging:   &apply.Applier{Client: direct, Live: direct, FieldManager: FieldManager, Fresh: tools.Fresh},
+		metrics:   newMetrics(mgr.GetCache()),
+		image:     options.Image,
+		admission: newAdmission(options.MaxRuns),
+		limited:   options.Limited,
+		logs:      transfer.PodLogs{Client: clients},
 	}, nil
 }
 

@@ -17,33 +17,33 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
 
-// turns bounds how many runs have a pod at a time: hundreds that are due in one minute would take all places of a node. line says
-// who comes next. What is remembered is lost with the process: then the runs that are Running have their turn, and the others come anew.
-type turns struct {
-	mu   sync.Mutex
-	line *line
+// admission bounds how many runs have a pod at a time: hundreds that are due in one minute would take all places of a node. queue says
+// who comes next. What is remembered is lost with the process: then the runs that are Running are admitted, and the others come anew.
+type admission struct {
+	mu    sync.Mutex
+	queue *queue
 	// begun tells that those that were running when the operator began have their places.
 	begun bool
-	// tell enqueues a run whose turn has come.
-	tell func(types.NamespacedName)
+	// wake enqueues a run that may be admitted now.
+	wake func(types.NamespacedName)
 }
 
-func newTurns(limit int) *turns {
-	return &turns{line: newLine(limit), tell: func(types.NamespacedName) {}}
+func newAdmission(limit int) *admission {
+	return &admission{queue: newQueue(limit), wake: func(types.NamespacedName) {}}
 }
 
-// notify says whom to tell whose turn has come.
-func (t *turns) notify(tell func(types.NamespacedName)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.tell = tell
+// notify sets what wakes a run that may be admitted.
+func (a *admission) notify(wake func(types.NamespacedName)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.wake = wake
 }
 
 // begin gives those a place that ran before the operator began. It is asked for them once.
-func (t *turns) begin(running func() ([]types.NamespacedName, error)) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.begun {
+func (a *admission) begin(running func() ([]types.NamespacedName, error)) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.begun {
 		return nil
 	}
 	keys, err := running()
@@ -51,57 +51,57 @@ func (t *turns) begin(running func() ([]types.NamespacedName, error)) error {
 		return err
 	}
 	for _, key := range keys {
-		t.line.enter(key, true, time.Time{})
+		a.queue.enter(key, true, time.Time{})
 	}
-	t.begun = true
+	a.begun = true
 	return nil
 }
 
-// enter tells whether it is a run's turn. One that works already has it, whatever the limit. Where it is not, after is when to ask
-// again though nobody is told: zero where somebody else comes first, who will ask.
-func (t *turns) enter(key types.NamespacedName, works bool, now time.Time) (entered bool, after time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.line.enter(key, works, now) {
-		t.tellNext(now)
+// enter reports whether a run is admitted. One that works already is, whatever the limit. Where it is not, after is when to ask
+// again though nobody wakes it: zero where somebody else comes first, who will ask.
+func (a *admission) enter(key types.NamespacedName, works bool, now time.Time) (entered bool, after time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.queue.enter(key, works, now) {
+		a.wakeNext(now)
 		return true, 0
 	}
-	next, after, _ := t.line.next(now)
+	next, after, _ := a.queue.next(now)
 	if next == key {
 		return false, max(0, after)
 	}
 	if after == 0 {
-		t.tell(next)
+		a.wake(next)
 	}
 	return false, 0
 }
 
-// leave ends the turn of a run, or its wait for one, and tells the next one.
-func (t *turns) leave(key types.NamespacedName, now time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.line.leave(key) {
-		t.tellNext(now)
+// leave ends the admission of a run, or its wait for one, and wakes the next one.
+func (a *admission) leave(key types.NamespacedName, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.queue.leave(key) {
+		a.wakeNext(now)
 	}
 }
 
-// tellNext tells who gets the next place, though that may be later: it asks again when the time has come.
-func (t *turns) tellNext(now time.Time) {
-	if key, after, ok := t.line.next(now); ok && after >= 0 {
-		t.tell(key)
+// wakeNext wakes who gets the next place, though that may be later: it asks again when the time has come.
+func (a *admission) wakeNext(now time.Time) {
+	if key, after, ok := a.queue.next(now); ok && after >= 0 {
+		a.wake(key)
 	}
 }
 
-// why is what the status of a run says that waits for its turn. It is true as long as it waits.
-func (t *turns) why() string {
-	return fmt.Sprintf("its turn has not come: places for %d runs go round the namespaces of the cluster, and a namespace takes another one only while more are free than it has", t.line.limit)
+// why is what the status of a run says that waits for admission. It is true as long as it waits.
+func (a *admission) why() string {
+	return fmt.Sprintf("its turn has not come: places for %d runs go round the namespaces of the cluster, and a namespace takes another one only while more are free than it has", a.queue.limit)
 }
 
 func keyOf(run *slipwayv1alpha1.BackupRun) types.NamespacedName {
 	return client.ObjectKeyFromObject(run)
 }
 
-// wait lets a run begin when no other one of its Backup is under way, and when it is its turn.
+// wait lets a run begin when no other one of its Backup is under way, and when it is admitted.
 func (r *Reconciler) wait(ctx context.Context, s *scope, now time.Time) error {
 	runs, works := s.run.Status.Phase == slipwayv1alpha1.BackupRunning, s.works()
 	if !s.backup.DeletionTimestamp.IsZero() && !works && s.current < len(s.volumes) {
@@ -115,13 +115,13 @@ func (r *Reconciler) wait(ctx context.Context, s *scope, now time.Time) error {
 			return outcome.Waitingf(left.Sub(now), slipwayv1alpha1.ReasonRetrying, "another attempt begins soon")
 		}
 	}
-	if err := r.turns.begin(func() ([]types.NamespacedName, error) { return r.running(ctx) }); err != nil {
+	if err := r.admission.begin(func() ([]types.NamespacedName, error) { return r.running(ctx) }); err != nil {
 		return err
 	}
-	entered, after := r.turns.enter(keyOf(s.run), works, now)
-	if s.inLine = !entered; s.inLine {
+	entered, after := r.admission.enter(keyOf(s.run), works, now)
+	if s.queued = !entered; s.queued {
 		s.recheck.After(after)
-		return outcome.Waitingf(0, slipwayv1alpha1.ReasonQueued, "%s", r.turns.why())
+		return outcome.Waitingf(0, slipwayv1alpha1.ReasonQueued, "%s", r.admission.why())
 	}
 	return nil
 }
@@ -148,12 +148,12 @@ func (s *scope) works() bool {
 		s.snapshot.UID != "" || s.staging != nil || hook.Pending(s.hooks)
 }
 
-// yield ends the turn of a run that has nothing to do with it: what it needs is missing, another Job writes to the repository, or
-// the next attempt is still to come. It comes again when there is something new. One that waits for its turn goes on waiting.
+// yield ends the admission of a run that has nothing to do with it: what it needs is missing, another Job writes to the repository, or
+// the next attempt is still to come. It comes again when there is something new. One that waits for admission goes on waiting.
 func (r *Reconciler) yield(s *scope) {
 	goesOn := s.err == nil && s.next.Phase == slipwayv1alpha1.BackupRunning
-	if !s.inLine && !goesOn && !s.works() {
-		r.turns.leave(keyOf(s.run), r.kit.Clock.Now())
+	if !s.queued && !goesOn && !s.works() {
+		r.admission.leave(keyOf(s.run), r.kit.Clock.Now())
 	}
 }
 

@@ -20,7 +20,7 @@ func who(namespace string, n int) types.NamespacedName {
 }
 
 // served lets all come, and then each that is called take the place of the one that has it for the longest. It returns the order.
-func served(l *line, comes []types.NamespacedName) []string {
+func served(l *queue, comes []types.NamespacedName) []string {
 	var order []string
 	var placed []types.NamespacedName
 	enter := func(key types.NamespacedName) {
@@ -58,7 +58,7 @@ func TestPlacesGoRoundTheNamespaces(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			l := newLine(tc.limit)
+			l := newQueue(tc.limit)
 			if diff := cmp.Diff(tc.want, served(l, tc.comes)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -70,7 +70,7 @@ func TestPlacesGoRoundTheNamespaces(t *testing.T) {
 }
 
 func TestWhoWorksHasAPlaceWhateverTheLimitIs(t *testing.T) {
-	l := newLine(1)
+	l := newQueue(1)
 	if !l.enter(who("a", 1), true, noon) || !l.enter(who("a", 2), true, noon) || l.enter(who("a", 3), false, noon) {
 		t.Errorf("places are %+v", l)
 	}
@@ -90,7 +90,7 @@ func TestRunsThatNeverEndKeepNobodyWaiting(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			l, now := newLine(tc.limit), noon
+			l, now := newQueue(tc.limit), noon
 			// The clock of the longest attack: a day.
 			for ; now.Before(noon.Add(24 * time.Hour)); now = now.Add(firstEvery) {
 				for n := range tc.hogs {
@@ -127,7 +127,7 @@ func TestNobodyWaitsForLongerThanTheBound(t *testing.T) {
 	count, source := property.Inputs(t, 2000, 200)
 	random := source(11)
 	for range count {
-		l, now := newLine(1+random.IntN(6)), noon
+		l, now := newQueue(1+random.IntN(6)), noon
 		since := map[string]time.Time{} // when a namespace without a place began to wait
 		ask := func(key types.NamespacedName) {
 			held, free := l.held[key.Namespace], l.limit-len(l.placed)
@@ -171,7 +171,7 @@ func TestNobodyWaitsForLongerThanTheBound(t *testing.T) {
 }
 
 // waits reports whether a run of a namespace waits.
-func waits(l *line, namespace string) bool {
+func waits(l *queue, namespace string) bool {
 	for n := range 20 {
 		if l.waiting.Has(namespace, who(namespace, n)) {
 			return true
