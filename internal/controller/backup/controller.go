@@ -96,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		s.err = r.keep(ctx, s, now)
 	}
 	if s.err == nil {
-		s.err = r.practice(ctx, s, now)
+		s.err = r.runDrill(ctx, s, now)
 	}
 	if s.err == nil {
 		s.err = r.tidy(ctx, s)

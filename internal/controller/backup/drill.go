@@ -27,11 +27,11 @@ import (
 //
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list
 
-// practice restores the newest verified copy and has it compared with the source, when that is due.
+// runDrill restores the newest verified copy and has it compared with the source, when that is due.
 //
 // Two steps keep it apart from itself: a drill stands in the status before it has a Job, so that whoever makes the Job makes
 // it of the same run; and the name of the Job comes from the slot, so that there is one, whoever makes it.
-func (r *Reconciler) practice(ctx context.Context, s *scope, now time.Time) error {
+func (r *Reconciler) runDrill(ctx context.Context, s *scope, now time.Time) error {
 	if s.backup.Drill() == nil {
 		return nil
 	}

@@ -65,7 +65,7 @@ type scope struct {
 	snapshots *int64
 	size      *int64
 
-	// drill is how drills go, nil where there are none. Set by load, then by practice.
+	// drill is how drills go, nil where there are none. Set by load, then by runDrill.
 	drill *slipwayv1alpha1.BackupDrillStatus
 
 	// err is what went wrong in the phases.
