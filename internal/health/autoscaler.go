@@ -18,7 +18,7 @@ import (
 // Metrics of a pod exist within a minute of the start of the pod or of the metrics server.
 const metricsGrace = 2 * time.Minute
 
-// Autoscaler judges the HorizontalPodAutoscaler of a Deployment by the conditions of its
+// Autoscaler evaluates the HorizontalPodAutoscaler of a Deployment by the conditions of its
 // controller. While no pod is ready, there is nothing to measure, and the verdict is
 // Unknown. A problem that is normal shortly after a start is Progressing at first. Then
 // left is the time after which the problem counts as a failure.
@@ -61,8 +61,8 @@ func requestsNothing(deployment *appsv1.Deployment) bool {
 func autoscalerProblem(autoscaler *autoscalingv2.HorizontalPodAutoscaler) *autoscalingv2.HorizontalPodAutoscalerCondition {
 	for i := range autoscaler.Status.Conditions {
 		c := &autoscaler.Status.Conditions[i]
-		judged := c.Type == autoscalingv2.AbleToScale || c.Type == autoscalingv2.ScalingActive
-		if judged && c.Status == corev1.ConditionFalse && c.Reason != "ScalingDisabled" {
+		evaluated := c.Type == autoscalingv2.AbleToScale || c.Type == autoscalingv2.ScalingActive
+		if evaluated && c.Status == corev1.ConditionFalse && c.Reason != "ScalingDisabled" {
 			return c
 		}
 	}

@@ -103,7 +103,7 @@ func requesting(cpu string, ready int32) *appsv1.Deployment {
 	return deployment
 }
 
-func TestAnAutoscalerIsNotJudgedWithoutPodsAndItsWordsAreBounded(t *testing.T) {
+func TestAnAutoscalerIsNotEvaluatedWithoutPodsAndItsWordsAreBounded(t *testing.T) {
 	autoscaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "uid"}}
 	autoscaler.Status.Conditions = []autoscalingv2.HorizontalPodAutoscalerCondition{{
 		Type: autoscalingv2.AbleToScale, Status: corev1.ConditionFalse, Reason: "FailedGetScale", Message: strings.Repeat("ä", 1000),

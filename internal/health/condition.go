@@ -310,7 +310,7 @@ func notObserved(generation int64) string {
 	return fmt.Sprintf("its controller has not looked at generation %d yet", generation)
 }
 
-// worst returns the signal that decides: what is suspended is not judged, unless it has failed; otherwise the worst one, and of several the first in the order of classes and types.
+// worst returns the signal that decides: what is suspended is not evaluated, unless it has failed; otherwise the worst one, and of several the first in the order of classes and types.
 func worst(signals []signal) signal {
 	fails := func(s signal) bool { return s.state == Failed && s.stays }
 	if i := slices.IndexFunc(signals, func(s signal) bool { return s.class == ClassSuspended }); i >= 0 && !slices.ContainsFunc(signals, fails) {

@@ -13,7 +13,7 @@ import (
 // ReplicaSets. The ReplicaSet with the Deployment's value belongs to the current template.
 const AnnotationRevision = "deployment.kubernetes.io/revision"
 
-// Deployment judges a Deployment by the conditions of its controller. It is Progressing
+// Deployment evaluates a Deployment by the conditions of its controller. It is Progressing
 // until the controller has observed the last change.
 func Deployment(deployment *appsv1.Deployment) Verdict {
 	name := fmt.Sprintf("Deployment %q", deployment.Name)

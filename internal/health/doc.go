@@ -1,11 +1,11 @@
-// Package health judges objects: healthy, progressing, failed, terminating or unknown, and
+// Package health evaluates objects: healthy, progressing, failed, terminating or unknown, and
 // why. It is pure: objects in, verdicts out. It imports no client, no clock and no logger.
 //
 // Reasons and messages are stable: at every retry the same problem has the same text, so a
 // condition made from it does not flap. So they contain no counters, times and ports, and
 // alternating states of the same problem (ErrImagePull and ImagePullBackOff) look the same.
 //
-// Of judges an object of any kind, as it is decoded from JSON. The others judge one built-in kind
+// Of evaluates an object of any kind, as it is decoded from JSON. The others evaluate one built-in kind
 // by its Go type. docs/health.md says how; hack/healthdoc writes its tables from the data here.
 //
 //	health.go             the states, and what a verdict is
@@ -13,7 +13,7 @@
 //	profile.go            Profile: what is known about some kinds, as rules and tests of fields
 //	path.go               finding values at a path of an object
 //	shipped.go            the profiles that Slipway brings, and short ways to write one
-//	generic.go            judging an object by conventions that all kinds share
+//	generic.go            evaluating an object by conventions that all kinds share
 //	condition.go          what conditions say
 //	words.go              what words in a status say
 //	polarity.go           which condition types and words are good and which are bad

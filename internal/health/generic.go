@@ -25,7 +25,7 @@ func commonItems() []Items {
 	}
 }
 
-// byConventions judges by conditions, and by words. Where no condition says anything, the words decide alone.
+// byConventions evaluates by conditions, and by words. Where no condition says anything, the words decide alone.
 func (s *subject) byConventions() Verdict {
 	if value, ok := s.object["status"]; ok && value != nil && s.status == nil {
 		return s.unknown(ReasonMalformed, ".status", "its status is no map")
@@ -159,7 +159,7 @@ func (s *subject) itemSignal(items Items, item any, path string) (signals []sign
 	return signals, complete
 }
 
-// noStatus judges an object without a status: its controller may not run, or the kind has none.
+// noStatus evaluates an object without a status: its controller may not run, or the kind has none.
 func (s *subject) noStatus() Verdict {
 	if s.hasNoStatus {
 		return s.unknown(ReasonHasNoStatus, ".status", "the definition of a "+cutValue(s.kind)+" has no status")

@@ -19,7 +19,7 @@ const (
 	ReasonJobRunning = "JobRunning"
 )
 
-// Job judges a Job by the conditions of its controller. The verdict is terminal when it
+// Job evaluates a Job by the conditions of its controller. The verdict is terminal when it
 // will not change any more: a complete or failed Job stays so.
 //
 // The Job controller first sets FailureTarget or SuccessCriteriaMet. It sets Failed or

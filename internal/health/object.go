@@ -41,7 +41,7 @@ type Expressions struct {
 	Healthy     Expression
 }
 
-// Of judges an object of any kind: what apiVersion, kind, metadata, spec and status hold, as they are decoded from JSON. It
+// Of evaluates an object of any kind: what apiVersion, kind, metadata, spec and status hold, as they are decoded from JSON. It
 // asks layer by layer: the user's expressions, the profile of the kind, the conventions of all kinds. An object is never
 // Healthy for lack of a signal: then it is Unknown. The object is not changed.
 //
@@ -68,7 +68,7 @@ func Of(object map[string]any, options Options) Verdict {
 	return verdict
 }
 
-// subject is the object that is judged.
+// subject is the object that is evaluated.
 type subject struct {
 	object map[string]any
 	// meta and status are empty if they are missing or no maps.
@@ -103,7 +103,7 @@ func subjectOf(object map[string]any, options Options) *subject {
 	return s
 }
 
-// terminating judges an object that is being deleted.
+// terminating evaluates an object that is being deleted.
 func (s *subject) terminating() (Verdict, bool) {
 	text, _ := s.meta["deletionTimestamp"].(string)
 	if text == "" {
@@ -145,7 +145,7 @@ func (s *subject) finalizers() []string {
 	return names
 }
 
-// stale judges an object whose status is about an earlier generation. Then nothing in it counts. A negative number is a default: the
+// stale evaluates an object whose status is about an earlier generation. Then nothing in it counts. A negative number is a default: the
 // controller writes no generation, or has reached none yet.
 func (s *subject) stale() (Verdict, bool) {
 	observed, ok := number(s.status["observedGeneration"])
@@ -158,7 +158,7 @@ func (s *subject) stale() (Verdict, bool) {
 	}, true
 }
 
-// suspended judges an object whose controller was told to leave it alone. Its status tells of the time before.
+// suspended evaluates an object whose controller was told to leave it alone. Its status tells of the time before.
 func (s *subject) suspended() (Verdict, bool) {
 	tests := SuspendFields()
 	if s.profile != nil {

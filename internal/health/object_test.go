@@ -19,7 +19,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/health"
 )
 
-// now is the time at which the objects of testdata are judged.
+// now is the time at which the objects of testdata are evaluated.
 var now = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 
 // sample is an object of testdata, with what is to be said of it. What is empty is not compared.

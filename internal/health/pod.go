@@ -19,17 +19,17 @@ import (
 // restart comes about half a minute after the first exit.
 const terminalRestarts = 3
 
-// Pod judges a pod by the first problem in this order: scheduling, the node, init
+// Pod evaluates a pod by the first problem in this order: scheduling, the node, init
 // containers, containers, probes. The events of the pod explain what its status does not. A
 // container that has never passed its probe counts as starting.
 func Pod(pod *corev1.Pod, events ...corev1.Event) Verdict {
-	return judgePod(pod, told{events: events})
+	return evaluatePod(pod, told{events: events})
 }
 
-// LatePod judges a pod that had enough time to start. A container that has never passed its
+// LatePod evaluates a pod that had enough time to start. A container that has never passed its
 // probe counts as failed.
 func LatePod(pod *corev1.Pod, events ...corev1.Event) Verdict {
-	return judgePod(pod, told{events: events, late: true})
+	return evaluatePod(pod, told{events: events, late: true})
 }
 
 // told is the information besides the pod itself.
@@ -40,7 +40,7 @@ type told struct {
 	late bool
 }
 
-func judgePod(pod *corev1.Pod, told told) Verdict {
+func evaluatePod(pod *corev1.Pod, told told) Verdict {
 	if !pod.DeletionTimestamp.IsZero() {
 		return Verdict{State: Terminating, Reason: slipwayv1alpha1.ReasonTerminating, Message: fmt.Sprintf("pod %q is being deleted", pod.Name)}
 	}

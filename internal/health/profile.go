@@ -18,7 +18,7 @@ type Profile struct {
 	Kinds []string
 	// HasNoStatus tells that nothing writes a status of such objects.
 	HasNoStatus bool
-	// MayHaveNoStatus tells that a controller need not write a status of such objects. What it writes is judged.
+	// MayHaveNoStatus tells that a controller need not write a status of such objects. What it writes is evaluated.
 	MayHaveNoStatus bool
 	// Suspended are tests of which one holds when the controller was told to leave the object alone.
 	Suspended []Test
@@ -31,8 +31,8 @@ type Profile struct {
 	// Items are the lists whose items have conditions. Nil: those that many kinds have.
 	Items []Items
 
-	// judge judges an object of a built-in kind by its Go type.
-	judge func(object map[string]any, now time.Time) Verdict
+	// evaluate evaluates an object of a built-in kind by its Go type.
+	evaluate func(object map[string]any, now time.Time) Verdict
 }
 
 // Name names the profile by what it is for.
@@ -170,8 +170,8 @@ func (s *subject) byProfile() (Verdict, bool) {
 		return Verdict{}, false
 	case p.HasNoStatus:
 		return s.unknown(ReasonHasNoStatus, ".status", "nothing writes a status of a "+s.kind), true
-	case p.judge != nil:
-		return p.judge(s.object, s.now), true
+	case p.evaluate != nil:
+		return p.evaluate(s.object, s.now), true
 	}
 	for _, rule := range p.Rules {
 		if verdict, ok := s.byRule(rule); ok {

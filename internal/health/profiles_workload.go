@@ -7,9 +7,9 @@ func workloadProfiles() []Profile { //nolint:funlen // a table
 	scaledToZero := Rule{When: when(is(".spec.replicas", "0"), isUnset(".status.readyReplicas")), State: Healthy, Message: "nothing runs, as spec.replicas says"}
 	creationFails := failedWhen(status("ReplicaFailure", "True"))
 	return []Profile{
-		{Group: "apps", Kinds: []string{"Deployment"}, judge: judgeDeployment},
-		{Kinds: []string{"Pod"}, judge: judgePodObject},
-		{Group: "batch", Kinds: []string{"Job"}, judge: judgeJob},
+		{Group: "apps", Kinds: []string{"Deployment"}, evaluate: evaluateDeployment},
+		{Kinds: []string{"Pod"}, evaluate: evaluatePodObject},
+		{Group: "batch", Kinds: []string{"Job"}, evaluate: evaluateJob},
 		{Group: "apps", Kinds: []string{"StatefulSet"}, Rules: []Rule{
 			notObservedYet(),
 			scaledToZero,

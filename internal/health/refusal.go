@@ -57,7 +57,7 @@ func (r *Refusal) verdict(deployment *appsv1.Deployment) Verdict {
 	return podCreation(subject+" cannot create its pods", r.Answer, ofWebApp)
 }
 
-// DeploymentOf judges a Deployment with its ReplicaSets. That pods of an earlier template cannot
+// DeploymentOf evaluates a Deployment with its ReplicaSets. That pods of an earlier template cannot
 // be created is no word about it: the ReplicaSet of that template goes on trying as long as a
 // rollout has not replaced its pods.
 func DeploymentOf(deployment *appsv1.Deployment, replicaSets []metav1.PartialObjectMetadata) Verdict {
@@ -73,19 +73,19 @@ func CurrentRefusal(deployment *appsv1.Deployment, replicaSets []metav1.PartialO
 	return refusal
 }
 
-// DeploymentRefused judges a Deployment whose pods cannot be created for what is given in the
+// DeploymentRefused evaluates a Deployment whose pods cannot be created for what is given in the
 // place of what its conditions say. Nil: nothing.
 func DeploymentRefused(deployment *appsv1.Deployment, refusal *Refusal) Verdict {
-	judged := *deployment
-	judged.Status.Conditions = slices.DeleteFunc(slices.Clone(deployment.Status.Conditions), func(c appsv1.DeploymentCondition) bool {
+	evaluated := *deployment
+	evaluated.Status.Conditions = slices.DeleteFunc(slices.Clone(deployment.Status.Conditions), func(c appsv1.DeploymentCondition) bool {
 		return c.Type == appsv1.DeploymentReplicaFailure
 	})
 	if refusal != nil {
-		judged.Status.Conditions = append(judged.Status.Conditions, appsv1.DeploymentCondition{
+		evaluated.Status.Conditions = append(evaluated.Status.Conditions, appsv1.DeploymentCondition{
 			Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: refusal.Answer,
 		})
 	}
-	return Deployment(&judged)
+	return Deployment(&evaluated)
 }
 
 // isOfEarlier reports whether it was a ReplicaSet of an earlier template that was refused. Its

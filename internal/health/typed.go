@@ -19,8 +19,8 @@ func typed[T any](object map[string]any) (*T, error) {
 	return into, runtime.DefaultUnstructuredConverter.FromUnstructured(object, into)
 }
 
-// judged makes the verdict of an object of a built-in kind complete.
-func judged(v Verdict, kind, name, field string, object map[string]any) Verdict {
+// evaluated makes the verdict of an object of a built-in kind complete.
+func evaluated(v Verdict, kind, name, field string, object map[string]any) Verdict {
 	v.Field, v.Layer = field, LayerProfile
 	for _, at := range lookup(object, field) {
 		v.Field = at.path
@@ -46,7 +46,7 @@ func malformed(err error) Verdict {
 	}
 }
 
-func judgeDeployment(object map[string]any, _ time.Time) Verdict {
+func evaluateDeployment(object map[string]any, _ time.Time) Verdict {
 	deployment, err := typed[appsv1.Deployment](object)
 	if err != nil {
 		return malformed(err)
@@ -65,19 +65,19 @@ func judgeDeployment(object map[string]any, _ time.Time) Verdict {
 	case v.State == Healthy && deployment.Status.AvailableReplicas == 0:
 		field, v.Message = ".spec.replicas", "nothing runs, as spec.replicas says"
 	}
-	return judged(v, "Deployment", deployment.Name, field, object)
+	return evaluated(v, "Deployment", deployment.Name, field, object)
 }
 
-func judgePodObject(object map[string]any, _ time.Time) Verdict {
+func evaluatePodObject(object map[string]any, _ time.Time) Verdict {
 	pod, err := typed[corev1.Pod](object)
 	if err != nil {
 		return malformed(err)
 	}
 	if pod.Status.Phase == corev1.PodSucceeded {
-		return judged(Verdict{State: Healthy, Message: "has ended well", Terminal: true}, "Pod", pod.Name, ".status.phase", object)
+		return evaluated(Verdict{State: Healthy, Message: "has ended well", Terminal: true}, "Pod", pod.Name, ".status.phase", object)
 	}
 	if pod.Status.Phase == "" && len(pod.Status.Conditions)+len(pod.Status.ContainerStatuses) == 0 {
-		return judged(Verdict{State: Unknown, Reason: ReasonNoStatus, Message: "nothing has written its status"}, "Pod", pod.Name, ".status", object)
+		return evaluated(Verdict{State: Unknown, Reason: ReasonNoStatus, Message: "nothing has written its status"}, "Pod", pod.Name, ".status", object)
 	}
 	v := Pod(pod)
 	field := conditionField("Ready", "status")
@@ -89,7 +89,7 @@ func judgePodObject(object map[string]any, _ time.Time) Verdict {
 	case v.State != Healthy:
 		field = notReadyContainer(pod)
 	}
-	return judged(v, "Pod", pod.Name, field, object)
+	return evaluated(v, "Pod", pod.Name, field, object)
 }
 
 // notReadyContainer returns the path of the first container that is not ready.
@@ -107,7 +107,7 @@ func notReadyContainer(pod *corev1.Pod) string {
 	return conditionField("Ready", "status")
 }
 
-func judgeJob(object map[string]any, _ time.Time) Verdict {
+func evaluateJob(object map[string]any, _ time.Time) Verdict {
 	job, err := typed[batchv1.Job](object)
 	if err != nil {
 		return malformed(err)
@@ -124,7 +124,7 @@ func judgeJob(object map[string]any, _ time.Time) Verdict {
 	case v.Reason == ReasonJobSuspended:
 		field = ".spec.suspend"
 	}
-	return judged(v, "Job", job.Name, field, object)
+	return evaluated(v, "Job", job.Name, field, object)
 }
 
 // conditionField is the path of a field of one of the object's own conditions.

@@ -90,7 +90,7 @@ func (s *subject) finished() bool {
 	})
 }
 
-// byWords judges by words alone. The worst one decides. Where a word tells of the whole, those of parts do not count.
+// byWords evaluates by words alone. The worst one decides. Where a word tells of the whole, those of parts do not count.
 func (s *subject) byWords(signals []signal) Verdict {
 	isPart := func(s signal) bool { return s.class == ClassPart }
 	if slices.ContainsFunc(signals, func(s signal) bool { return !isPart(s) }) {

@@ -14,7 +14,7 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
-// Checker judges objects by one version of a definition. Everything is compiled once. It may be used by several goroutines at the
+// Checker evaluates objects by one version of a definition. Everything is compiled once. It may be used by several goroutines at the
 // same time.
 type Checker struct {
 	apiVersion string
@@ -22,7 +22,7 @@ type Checker struct {
 	preserve   bool
 	structural *structuralschema.Structural
 	costs      *costs
-	// schema judges whole objects, status what is written to the subresource status. status is nil when there is no schema
+	// schema evaluates whole objects, status what is written to the subresource status. status is nil when there is no schema
 	// for it.
 	schema, status validation.SchemaValidator
 	hasStatus      bool

@@ -1,7 +1,7 @@
 // Package crdcheck says what a changed CustomResourceDefinition breaks: which findings there are between two definitions, and
 // what happens to an object that exists when the changed one is applied.
 //
-// It is pure: no client, no clock, no logger. Objects are judged with the packages with which the API server judges them. An API
+// It is pure: no client, no clock, no logger. Objects are evaluated with the packages with which the API server evaluates them. An API
 // server lets an invalid value through when a write leaves it as it is (ratcheting, on by default since Kubernetes 1.30), and so
 // does this package. What is not let through, though the value did not change:
 //
@@ -29,6 +29,6 @@
 //	read.go         an object as the API server reads it: pruned, coerced and defaulted
 //	validate.go     what the API server says of a write
 //	verdict.go      Verdict
-//	judge.go        how an object is judged
+//	evaluate.go     how an object is evaluated
 //	refused.go      whether the API server accepts the definition at all
 package crdcheck

@@ -37,9 +37,9 @@ func (c *Checker) Check(ctx context.Context, object map[string]any) Verdict {
 		Pruned: d.removed.fields, MorePruned: d.removed.more,
 		Defaulted: d.added.fields, MoreDefaulted: d.added.more,
 	}
-	j := &judge{session: &session{Checker: c, ctx: ctx}, read: read, tried: map[string]attempt{}}
-	if wrong := j.everything(read); len(wrong) > 0 || c.creation {
-		j.judge(&v, wrong)
+	e := &evaluation{session: &session{Checker: c, ctx: ctx}, read: read, tried: map[string]attempt{}}
+	if wrong := e.everything(read); len(wrong) > 0 || c.creation {
+		e.addProblems(&v, wrong)
 	}
 	v.conclude()
 	switch err := ctx.Err(); {
@@ -47,14 +47,14 @@ func (c *Checker) Check(ctx context.Context, object map[string]any) Verdict {
 		v.State, v.Incomplete = Unknown, err.Error()
 	case v.Incomplete != "":
 		v.State = Unknown
-	case j.over:
+	case e.over:
 		v.Incomplete = "the check was cut short: it would have taken too long"
 	}
 	return v
 }
 
-// judge finds out which writes are refused, by trying some.
-type judge struct {
+// evaluation finds out which writes are refused, by trying some.
+type evaluation struct {
 	*session
 	// read is the object.
 	read map[string]any
@@ -70,8 +70,8 @@ type attempt struct {
 	refused sets.Set[string]
 }
 
-// judge adds the problems. wrong is whatever is wrong with the object.
-func (j *judge) judge(v *Verdict, wrong field.ErrorList) {
+// addProblems adds the problems. wrong is whatever is wrong with the object.
+func (e *evaluation) addProblems(v *Verdict, wrong field.ErrorList) {
 	known := sets.Set[string]{}
 	add := func(err *field.Error, when When, edit *path) {
 		known.Insert(keyOf(err))
@@ -83,36 +83,36 @@ func (j *judge) judge(v *Verdict, wrong field.ErrorList) {
 			v.MoreProblems++
 			return
 		}
-		problem := Problem{When: when, Field: fieldOf(j.read, err), Message: messageOf(err)}
+		problem := Problem{When: when, Field: fieldOf(e.read, err), Message: messageOf(err)}
 		if edit != nil {
 			problem.Edit = edit.String()
 		}
 		v.Problems = append(v.Problems, problem)
 	}
 	metadata := (*path)(nil).child("metadata")
-	for _, err := range relevant(j.update(touched(j.read, metadata), j.read), known) {
+	for _, err := range relevant(e.update(touched(e.read, metadata), e.read), known) {
 		add(err, EveryWrite, nil)
 	}
-	if j.hasStatus {
-		for _, err := range relevant(j.updateStatus(touched(j.read, (*path)(nil).child("status")), j.read), known) {
+	if e.hasStatus {
+		for _, err := range relevant(e.updateStatus(touched(e.read, (*path)(nil).child("status")), e.read), known) {
 			add(err, EveryStatusWrite, nil)
 		}
 	}
 	// Duplicates that exist are let through.
 	duplicates := sets.Set[string]{}
-	for _, err := range listtype.ValidateListSetsAndMaps(nil, j.structural, j.read) {
+	for _, err := range listtype.ValidateListSetsAndMaps(nil, e.structural, e.read) {
 		duplicates.Insert(keyOf(err))
 	}
 	rest := relevant(wrong, known.Union(duplicates))
 	if extra := len(rest) - maxErrors; extra > 0 {
 		rest, v.MoreProblems = rest[:maxErrors], v.MoreProblems+extra
 	}
-	for i, edit := range j.owners(rest) {
+	for i, edit := range e.owners(rest) {
 		if edit != nil {
 			add(rest[i], OnEdit, edit)
 		}
 	}
-	for _, err := range relevant(j.create(j.read), known) {
+	for _, err := range relevant(e.create(e.read), known) {
 		add(err, OnCreation, nil)
 	}
 }
@@ -120,11 +120,11 @@ func (j *judge) judge(v *Verdict, wrong field.ErrorList) {
 // owners finds out which fields cannot be changed because of each error, nil where there is none. An error is let through as long
 // as the field to which it belongs does not change, and it does when anything in it does. So that field is the outermost one whose
 // change makes the error come back.
-func (j *judge) owners(wrong field.ErrorList) []*path {
+func (e *evaluation) owners(wrong field.ErrorList) []*path {
 	owners := make([]*path, len(wrong))
 	for i, err := range wrong {
-		for _, at := range prefixes(locate(j.read, placeOf(err))) {
-			if j.try(at).Has(keyOf(err)) {
+		for _, at := range prefixes(locate(e.read, placeOf(err))) {
+			if e.try(at).Has(keyOf(err)) {
 				owners[i] = at
 				break
 			}
@@ -132,7 +132,7 @@ func (j *judge) owners(wrong field.ErrorList) []*path {
 	}
 	for i, err := range wrong {
 		if owners[i] == nil {
-			owners[i] = j.hidden(err)
+			owners[i] = e.hidden(err)
 		}
 	}
 	return owners
@@ -140,13 +140,13 @@ func (j *judge) owners(wrong field.ErrorList) []*path {
 
 // hidden returns a field for an error that did not come back with a change of its own field: it is not reported as long as
 // something worse is wrong there. It may have come back with a change that was tried for the sake of another error.
-func (j *judge) hidden(err *field.Error) *path {
-	for _, key := range j.order {
-		if j.tried[key].refused.Has(keyOf(err)) {
-			return j.tried[key].at
+func (e *evaluation) hidden(err *field.Error) *path {
+	for _, key := range e.order {
+		if e.tried[key].refused.Has(keyOf(err)) {
+			return e.tried[key].at
 		}
 	}
-	at := locate(j.read, placeOf(err))
+	at := locate(e.read, placeOf(err))
 	if isMetadata(at) {
 		return nil
 	}
@@ -169,28 +169,28 @@ func prefixes(at *path) []*path {
 
 // try returns what a write is refused for that changes a field and leaves what is wrong as it is. Only the old object is another
 // one, so some rules with oldSelf may refuse it that would not refuse a real write. Who asks looks for an error that is known.
-func (j *judge) try(at *path) sets.Set[string] {
+func (e *evaluation) try(at *path) sets.Set[string] {
 	key := at.key()
-	if done, ok := j.tried[key]; ok {
+	if done, ok := e.tried[key]; ok {
 		return done.refused
 	}
-	if len(j.tried) >= maxTries {
-		j.over = true
+	if len(e.tried) >= maxTries {
+		e.over = true
 		return nil
 	}
-	old := touched(j.read, at)
+	old := touched(e.read, at)
 	var errs field.ErrorList
-	if j.hasStatus && at.steps()[0].name == "status" {
-		errs = j.updateStatus(old, j.read)
+	if e.hasStatus && at.steps()[0].name == "status" {
+		errs = e.updateStatus(old, e.read)
 	} else {
-		errs = j.update(old, j.read)
+		errs = e.update(old, e.read)
 	}
 	refused := sets.Set[string]{}
 	for _, err := range errs {
 		refused.Insert(keyOf(err))
 	}
-	j.tried[key] = attempt{at: at, refused: refused}
-	j.order = append(j.order, key)
+	e.tried[key] = attempt{at: at, refused: refused}
+	e.order = append(e.order, key)
 	return refused
 }
 
