@@ -86,7 +86,7 @@ func (s *scope) boundBundle(name types.NamespacedName, size int, used map[string
 	used[""] += size
 }
 
-// checkBundle finds out what a ConfigMap is worth, and how large it is. It is remembered for its version.
+// checkBundle validates a ConfigMap, and finds out how large it is. It is remembered for its version.
 func (r *Reconciler) checkBundle(ctx context.Context, s *scope, name types.NamespacedName, version string) (size int, err error) {
 	known, ok := r.bundles.Get(name)
 	if !ok || known.(checked).version != version {

@@ -67,7 +67,7 @@ func (r *ClassReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 }
 
 // leaves reports whether an operator for some namespaces leaves the status of a class as it is. Several of them must not write it in
-// turn. What parameters are worth is said by the one that can read them. Of a class without parameters all would say the same:
+// turn. Whether parameters are valid is said by the one that can read them. Of a class without parameters all would say the same:
 // the first one says it, and another one only adds features that it supports and the first one does not.
 func (r *ClassReconciler) leaves(class *gatewayv1.GatewayClass, next gatewayv1.GatewayClassStatus) bool {
 	if in, named := r.parameters.namespaceOf(class); named {

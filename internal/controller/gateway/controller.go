@@ -42,11 +42,11 @@ type Reconciler struct {
 	// namespaces are the ones to which operator and pods are limited, in order. Empty: they work in all.
 	namespaces []string
 
-	// certificates remembers what Secrets were worth, by name. Losing it costs a live read of each.
+	// certificates remembers which Secrets were valid, by name. Losing it costs a live read of each.
 	certificates *lru.Cache
-	// bundles remembers what ConfigMaps with authorities were worth, by name. Losing it costs a live read of each.
+	// bundles remembers which ConfigMaps with authorities were valid, by name. Losing it costs a live read of each.
 	bundles *lru.Cache
-	// credentials remembers what Secrets were worth for what GatewayPolicies ask for. Losing it costs a live read of each.
+	// credentials remembers which Secrets were valid for what GatewayPolicies ask for. Losing it costs a live read of each.
 	credentials *lru.Cache
 	// copied remembers how the copies of certificates were left, by UID of the Gateway. Losing it costs live reads.
 	copied *lru.Cache

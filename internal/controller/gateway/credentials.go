@@ -26,8 +26,8 @@ const (
 	maxOfNamespace = 64 << 10
 )
 
-// worth is what a Secret is worth for what a policy asks for, at a version.
-type worth struct {
+// validated is whether a Secret is valid for what a policy asks for, at a version.
+type validated struct {
 	version string
 	fault   *model.Fault
 	size    int // of what is copied
@@ -53,7 +53,7 @@ func (r *Reconciler) readCredentials(ctx context.Context, s *scope) error {
 			if _, known := s.input.Authentication[id]; known {
 				continue
 			}
-			of, err := r.judgeCredentials(ctx, s, policy.Namespace, auth)
+			of, err := r.validateCredentials(ctx, s, policy.Namespace, auth)
 			if err != nil {
 				return err
 			}
@@ -66,32 +66,32 @@ func (r *Reconciler) readCredentials(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// judgeCredentials finds out what a Secret is worth for what a policy asks for. It is remembered for its version.
-func (r *Reconciler) judgeCredentials(ctx context.Context, s *scope, namespace string, auth *slipwayv1alpha1.Auth) (worth, error) {
+// validateCredentials finds out whether a Secret is valid for what a policy asks for. It is remembered for its version.
+func (r *Reconciler) validateCredentials(ctx context.Context, s *scope, namespace string, auth *slipwayv1alpha1.Auth) (validated, error) {
 	id := gatewayapi.AuthID(namespace, auth)
 	of, needs := gatewayapi.CredentialsOf(namespace, auth)
 	secret := &corev1.Secret{}
 	if needs {
 		found, err := r.secret(ctx, of.Secret)
 		if err != nil {
-			return worth{}, err
+			return validated{}, err
 		}
 		if namespace != s.gateway.Namespace && r.kinds.objects.Watches(namespace) {
 			s.credentials = append(s.credentials, found)
 		}
-		if known, ok := r.credentials.Get(id); ok && known.(worth).version == found.ResourceVersion {
+		if known, ok := r.credentials.Get(id); ok && known.(validated).version == found.ResourceVersion {
 			s.credentialVersions[of.Secret] = found.ResourceVersion
-			return known.(worth), nil
+			return known.(validated), nil
 		}
 		if found.UID != "" {
 			if err := r.kit.Live.Get(ctx, of.Secret, secret); err != nil && !apierrors.IsNotFound(err) {
-				return worth{}, outcome.Classify(fmt.Sprintf("Secret %q", of.Secret), err)
+				return validated{}, outcome.Classify(fmt.Sprintf("Secret %q", of.Secret), err)
 			}
 		}
 	}
-	made, err := judgeSecret(namespace, auth, of, secret)
+	made, err := validateSecret(namespace, auth, of, secret)
 	if err != nil {
-		return worth{}, err
+		return validated{}, err
 	}
 	if needs {
 		r.credentials.Add(id, made)
@@ -100,8 +100,8 @@ func (r *Reconciler) judgeCredentials(ctx context.Context, s *scope, namespace s
 	return made, nil
 }
 
-// judgeSecret does the same with the content of a Secret. One that does not exist has no version.
-func judgeSecret(namespace string, auth *slipwayv1alpha1.Auth, of gatewayapi.Credentials, secret *corev1.Secret) (worth, error) {
+// validateSecret does the same with the content of a Secret. One that does not exist has no version.
+func validateSecret(namespace string, auth *slipwayv1alpha1.Auth, of gatewayapi.Credentials, secret *corev1.Secret) (validated, error) {
 	policy := &slipwayv1alpha1.GatewayPolicy{Spec: slipwayv1alpha1.GatewayPolicySpec{Defaults: &slipwayv1alpha1.GatewayPolicySettings{Auth: auth}}}
 	policy.Namespace = namespace
 	made := gatewayapi.Authenticate([]*slipwayv1alpha1.GatewayPolicy{policy}, func(types.NamespacedName) (map[string][]byte, bool) {
@@ -109,9 +109,9 @@ func judgeSecret(namespace string, auth *slipwayv1alpha1.Auth, of gatewayapi.Cre
 	})
 	content, err := json.Marshal(part(secret, lent{whole: len(of.Keys) == 0, keys: of.Keys}))
 	if err != nil {
-		return worth{}, fmt.Errorf("measure Secret %q: %w", of.Secret, err)
+		return validated{}, fmt.Errorf("measure Secret %q: %w", of.Secret, err)
 	}
-	return worth{version: secret.ResourceVersion, fault: made[gatewayapi.AuthID(namespace, auth)].Fault, size: len(content)}, nil
+	return validated{version: secret.ResourceVersion, fault: made[gatewayapi.AuthID(namespace, auth)].Fault, size: len(content)}, nil
 }
 
 // has reports whether what a stanza needs is copied.
@@ -135,12 +135,12 @@ func part(of *corev1.Secret, which lent) map[string][]byte {
 }
 
 // lend notes what is to be copied, or says why it is not.
-func (s *scope) lend(namespace string, auth *slipwayv1alpha1.Auth, worth worth, used map[string]int) *model.Fault {
+func (s *scope) lend(namespace string, auth *slipwayv1alpha1.Auth, validated validated, used map[string]int) *model.Fault {
 	of, needs := gatewayapi.CredentialsOf(namespace, auth)
 	if !needs {
 		return nil
 	}
-	size := worth.size
+	size := validated.size
 	if which, copied := s.lent[of.Secret]; copied && which.has(of) {
 		size = 0 // for another policy, or another stanza
 	}
@@ -152,7 +152,7 @@ func (s *scope) lend(namespace string, auth *slipwayv1alpha1.Auth, worth worth, 
 	used[namespace] += size
 	used[""] += size
 	which := s.lent[of.Secret]
-	which.version, which.whole = worth.version, which.whole || len(of.Keys) == 0
+	which.version, which.whole = validated.version, which.whole || len(of.Keys) == 0
 	which.keys = append(slices.Clone(which.keys), of.Keys...)
 	s.lent[of.Secret] = which
 	return nil

@@ -32,17 +32,17 @@ func TestOfAClientSecretOnlyWhatIsNeededIsCopied(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			of, _ := gatewayapi.CredentialsOf("team", auth)
 			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "login", ResourceVersion: "7"}, Data: test.data}
-			worth, err := judgeSecret("team", auth, of, secret)
+			validated, err := validateSecret("team", auth, of, secret)
 			if err != nil {
 				t.Fatal(err)
 			}
 			s, used := &scope{lent: map[types.NamespacedName]lent{}}, map[string]int{}
-			if worth.fault == nil {
-				worth.fault = s.lend("team", auth, worth, used)
+			if validated.fault == nil {
+				validated.fault = s.lend("team", auth, validated, used)
 			}
 			which, lends := s.lent[name]
-			if lends != (test.copied != nil) || lends != (worth.fault == nil) {
-				t.Fatalf("copied: %v, fault: %+v", lends, worth.fault)
+			if lends != (test.copied != nil) || lends != (validated.fault == nil) {
+				t.Fatalf("copied: %v, fault: %+v", lends, validated.fault)
 			}
 			if !lends {
 				return
@@ -51,7 +51,7 @@ func TestOfAClientSecretOnlyWhatIsNeededIsCopied(t *testing.T) {
 				t.Errorf("-want +got: %s", diff)
 			}
 			once := used["team"]
-			if f := s.lend("team", auth, worth, used); f != nil || used["team"] != once || once < 30 || once > 200 {
+			if f := s.lend("team", auth, validated, used); f != nil || used["team"] != once || once < 30 || once > 200 {
 				t.Errorf("%d bytes are counted, %d after another stanza: %v", once, used["team"], f)
 			}
 		})

@@ -35,7 +35,7 @@ func (r *Reconciler) secret(ctx context.Context, name types.NamespacedName) (*me
 	return found, nil
 }
 
-// checked is what a Secret or a ConfigMap was worth at a version, and how many bytes of a ConfigMap count.
+// checked is what was wrong with a Secret or a ConfigMap at a version, and how many bytes of a ConfigMap count.
 type checked struct {
 	version, problem string
 	size             int
@@ -70,7 +70,7 @@ func (r *Reconciler) readCertificates(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// check finds out what a Secret is worth. It is remembered for its version.
+// check validates a Secret. It is remembered for its version.
 func (r *Reconciler) check(ctx context.Context, s *scope, name types.NamespacedName) error {
 	known, ok := r.certificates.Get(name)
 	if !ok || known.(checked).version != s.versions[name] {
