@@ -279,7 +279,7 @@ func TestWithoutBackupsThereAreNoRightsForThem(t *testing.T) {
 			}
 		}
 	}
-	// Copies of the certificates that a Gateway borrows are Secrets, too.
+	// Copies of certificates of other namespaces are Secrets, too.
 	neither := parse(t, render(t, "slipway-system", "--set", "backup.enabled=false", "--set", "gateway.enabled=false"))
 	if slices.Contains(grants(as[rbacv1.ClusterRole](t, named(t, neither, "ClusterRole", "", operatorName)).Rules), "create /secrets []") {
 		t.Error("the operator may create Secrets")

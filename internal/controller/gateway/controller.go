@@ -119,7 +119,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	r.pace.rest(req.NamespacedName, len(s.graph.Routes))
 	s.err = errors.Join(s.err, r.kit.Namespaces.Check(ctx, s.gateway))
 	if s.err = errors.Join(s.err, r.confirmGrants(ctx, s)); s.err == nil {
-		s.err = errors.Join(r.borrow(ctx, s), r.applyChildren(ctx, s))
+		s.err = errors.Join(r.keepCopies(ctx, s), r.applyChildren(ctx, s))
 	}
 	r.askPods(ctx, s)
 	r.listen(ctx, s)

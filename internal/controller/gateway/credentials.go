@@ -33,8 +33,8 @@ type validated struct {
 	size    int // of what is copied
 }
 
-// lent is what is copied of a Secret of another namespace: some of its keys, or all of them.
-type lent struct {
+// copiedPart is what is copied of a Secret of another namespace: some of its keys, or all of them.
+type copiedPart struct {
 	version string
 	whole   bool
 	keys    []string
@@ -45,7 +45,7 @@ type lent struct {
 // another Secret of its namespace beside the Gateway.
 func (r *Reconciler) readCredentials(ctx context.Context, s *scope) error {
 	s.input.Authentication = map[string]gatewayapi.Authentication{}
-	s.credentialVersions, s.lent = map[types.NamespacedName]string{}, map[types.NamespacedName]lent{}
+	s.credentialVersions, s.copiedCredentials = map[types.NamespacedName]string{}, map[types.NamespacedName]copiedPart{}
 	used := map[string]int{} // bytes by namespace, all of them under ""
 	for _, policy := range gatewayapi.ByPrecedence(s.input.GatewayPolicies) {
 		for _, auth := range gatewayapi.AuthsOf(policy) {
@@ -58,7 +58,7 @@ func (r *Reconciler) readCredentials(ctx context.Context, s *scope) error {
 				return err
 			}
 			if of.fault == nil && policy.Namespace != s.gateway.Namespace {
-				of.fault = s.lend(policy.Namespace, auth, of, used)
+				of.fault = s.noteCopy(policy.Namespace, auth, of, used)
 			}
 			s.input.Authentication[id] = gatewayapi.Authentication{Fault: of.fault}
 		}
@@ -107,7 +107,7 @@ func validateSecret(namespace string, auth *slipwayv1alpha1.Auth, of gatewayapi.
 	made := gatewayapi.Authenticate([]*slipwayv1alpha1.GatewayPolicy{policy}, func(types.NamespacedName) (map[string][]byte, bool) {
 		return secret.Data, secret.ResourceVersion != ""
 	})
-	content, err := json.Marshal(part(secret, lent{whole: len(of.Keys) == 0, keys: of.Keys}))
+	content, err := json.Marshal(part(secret, copiedPart{whole: len(of.Keys) == 0, keys: of.Keys}))
 	if err != nil {
 		return validated{}, fmt.Errorf("measure Secret %q: %w", of.Secret, err)
 	}
@@ -115,13 +115,13 @@ func validateSecret(namespace string, auth *slipwayv1alpha1.Auth, of gatewayapi.
 }
 
 // has reports whether what a stanza needs is copied.
-func (l lent) has(of gatewayapi.Credentials) bool {
-	missing := func(key string) bool { return !slices.Contains(l.keys, key) }
-	return l.whole || len(of.Keys) > 0 && !slices.ContainsFunc(of.Keys, missing)
+func (p copiedPart) has(of gatewayapi.Credentials) bool {
+	missing := func(key string) bool { return !slices.Contains(p.keys, key) }
+	return p.whole || len(of.Keys) > 0 && !slices.ContainsFunc(of.Keys, missing)
 }
 
 // part is what is copied of a Secret.
-func part(of *corev1.Secret, which lent) map[string][]byte {
+func part(of *corev1.Secret, which copiedPart) map[string][]byte {
 	if which.whole {
 		return of.Data
 	}
@@ -134,14 +134,14 @@ func part(of *corev1.Secret, which lent) map[string][]byte {
 	return data
 }
 
-// lend notes what is to be copied, or says why it is not.
-func (s *scope) lend(namespace string, auth *slipwayv1alpha1.Auth, validated validated, used map[string]int) *model.Fault {
+// noteCopy notes what is to be copied, or says why it is not.
+func (s *scope) noteCopy(namespace string, auth *slipwayv1alpha1.Auth, validated validated, used map[string]int) *model.Fault {
 	of, needs := gatewayapi.CredentialsOf(namespace, auth)
 	if !needs {
 		return nil
 	}
 	size := validated.size
-	if which, copied := s.lent[of.Secret]; copied && which.has(of) {
+	if which, copied := s.copiedCredentials[of.Secret]; copied && which.has(of) {
 		size = 0 // for another policy, or another stanza
 	}
 	if used[namespace]+size > maxOfNamespace || used[""]+size > maxCredentials {
@@ -151,17 +151,17 @@ func (s *scope) lend(namespace string, auth *slipwayv1alpha1.Auth, validated val
 	}
 	used[namespace] += size
 	used[""] += size
-	which := s.lent[of.Secret]
+	which := s.copiedCredentials[of.Secret]
 	which.version, which.whole = validated.version, which.whole || len(of.Keys) == 0
 	which.keys = append(slices.Clone(which.keys), of.Keys...)
-	s.lent[of.Secret] = which
+	s.copiedCredentials[of.Secret] = which
 	return nil
 }
 
-// lentNames are the Secrets of which something is copied, in order.
-func (s *scope) lentNames() []types.NamespacedName {
+// copiedCredentialNames are the Secrets of which something is copied, in order.
+func (s *scope) copiedCredentialNames() []types.NamespacedName {
 	var names []types.NamespacedName
-	for name := range s.lent {
+	for name := range s.copiedCredentials {
 		names = append(names, name)
 	}
 	slices.SortFunc(names, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
@@ -172,8 +172,8 @@ func (s *scope) lentNames() []types.NamespacedName {
 // cannot be read the copy stays as it is.
 func (r *Reconciler) copyCredentials(ctx context.Context, s *scope, current *corev1.Secret, data map[string][]byte) error {
 	var errs []error
-	for _, name := range s.lentNames() {
-		which, secret := s.lent[name], &corev1.Secret{}
+	for _, name := range s.copiedCredentialNames() {
+		which, secret := s.copiedCredentials[name], &corev1.Secret{}
 		err := r.kit.Live.Get(ctx, name, secret)
 		switch {
 		case err != nil:

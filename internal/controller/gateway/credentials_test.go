@@ -36,22 +36,22 @@ func TestOfAClientSecretOnlyWhatIsNeededIsCopied(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, used := &scope{lent: map[types.NamespacedName]lent{}}, map[string]int{}
+			s, used := &scope{copiedCredentials: map[types.NamespacedName]copiedPart{}}, map[string]int{}
 			if validated.fault == nil {
-				validated.fault = s.lend("team", auth, validated, used)
+				validated.fault = s.noteCopy("team", auth, validated, used)
 			}
-			which, lends := s.lent[name]
-			if lends != (test.copied != nil) || lends != (validated.fault == nil) {
-				t.Fatalf("copied: %v, fault: %+v", lends, validated.fault)
+			which, isCopied := s.copiedCredentials[name]
+			if isCopied != (test.copied != nil) || isCopied != (validated.fault == nil) {
+				t.Fatalf("copied: %v, fault: %+v", isCopied, validated.fault)
 			}
-			if !lends {
+			if !isCopied {
 				return
 			}
 			if diff := cmp.Diff(test.copied, part(secret, which)); diff != "" {
 				t.Errorf("-want +got: %s", diff)
 			}
 			once := used["team"]
-			if f := s.lend("team", auth, validated, used); f != nil || used["team"] != once || once < 30 || once > 200 {
+			if f := s.noteCopy("team", auth, validated, used); f != nil || used["team"] != once || once < 30 || once > 200 {
 				t.Errorf("%d bytes are counted, %d after another stanza: %v", once, used["team"], f)
 			}
 		})

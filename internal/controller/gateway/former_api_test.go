@@ -84,7 +84,7 @@ func TestWhatAFormerClassHasLeftIsRetired(t *testing.T) {
 	left := f.former(g)
 	update(f, left.deployment, func(d *appsv1.Deployment) { d.Spec.Replicas = ptr(int32(3)) })
 	left.is(3, corev1.ServiceTypeLoadBalancer, false)
-	f.borrows(g, secret, true)
+	f.getsCopy(g, secret, true)
 	copies := f.copiesOf(g)
 
 	ours := g.Spec.GatewayClassName
@@ -116,7 +116,7 @@ func TestWhatAFormerClassHasLeftIsRetired(t *testing.T) {
 
 	update(f, g, func(g *gatewayv1.Gateway) { g.Spec.GatewayClassName = ours })
 	left.is(3, corev1.ServiceTypeLoadBalancer, false)
-	f.borrows(g, secret, true)
+	f.getsCopy(g, secret, true)
 }
 
 func (f *fixture) copiesOf(g *gatewayv1.Gateway) *corev1.Secret {

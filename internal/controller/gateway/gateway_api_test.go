@@ -144,7 +144,7 @@ func TestListenersThatConflictAreSaidTo(t *testing.T) {
 }
 
 // A certificate of another namespace is there for the pods as long as a grant permits it.
-func TestACertificateIsBorrowedAsLongAsItIsGranted(t *testing.T) {
+func TestACertificateIsCopiedAsLongAsItIsGranted(t *testing.T) {
 	f := newFixture(t)
 	f.startOperator(nil)
 	secret, grant := f.certificate(f.other, "web"), f.grant()

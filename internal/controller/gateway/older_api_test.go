@@ -56,13 +56,13 @@ func TestAGrantOfAnOlderVersionIsHonoured(t *testing.T) {
 		grant := (*gatewayv1beta1.ReferenceGrant)(f.grant())
 		f.create(grant)
 		f.refers(g, route, true)
-		f.borrows(g, secret, true)
+		f.getsCopy(g, secret, true)
 		if made := f.asked(counter, func() { f.touch(g, route) }); made.Writes() != 0 {
 			t.Errorf("another look without anything to do cost %v, want no write", made)
 		}
 		f.delete(grant)
 		f.refers(g, route, false)
-		f.borrows(g, secret, false)
+		f.getsCopy(g, secret, false)
 		grant = (*gatewayv1beta1.ReferenceGrant)(f.grant())
 		f.create(grant)
 		f.refers(g, route, true)
@@ -73,11 +73,11 @@ func TestAGrantOfAnOlderVersionIsHonoured(t *testing.T) {
 		first.Stop(t)
 		f.startOperator(nil)
 		f.refers(g, route, true)
-		f.borrows(g, secret, true)
+		f.getsCopy(g, secret, true)
 		newer := f.grant()
 		f.delete(newer)
 		f.refers(g, route, false)
-		f.borrows(g, secret, false)
+		f.getsCopy(g, secret, false)
 	})
 }
 
@@ -92,8 +92,8 @@ func (f *fixture) refers(g *gatewayv1.Gateway, route *gatewayv1.HTTPRoute, want 
 	f.waitRoute(route, string(gatewayv1.RouteConditionResolvedRefs), status, reason)
 }
 
-// borrows waits until the pods get a copy of a certificate, or get none.
-func (f *fixture) borrows(g *gatewayv1.Gateway, secret *corev1.Secret, want bool) {
+// getsCopy waits until the pods get a copy of a certificate, or get none.
+func (f *fixture) getsCopy(g *gatewayv1.Gateway, secret *corev1.Secret, want bool) {
 	f.Helper()
 	environment.Eventually(f, func() error {
 		copies := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: desired.CopiesName(g), Namespace: f.namespace}}

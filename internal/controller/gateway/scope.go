@@ -64,13 +64,13 @@ type scope struct {
 	unrelated []*gatewayv1.BackendTLSPolicy
 	// versions are those of the Secrets that listeners may show. Set by readCertificates.
 	versions map[types.NamespacedName]string
-	// credentialVersions are those of the Secrets that GatewayPolicies name, and lent what is copied of them. Set by
+	// credentialVersions are those of the Secrets that GatewayPolicies name, and copiedCredentials what is copied of them. Set by
 	// readCredentials.
 	credentialVersions map[types.NamespacedName]string
 	// credentials are the Secrets of other namespaces among them, as the cache has them, also those that are missing. Set by
 	// readCredentials.
-	credentials []client.Object
-	lent        map[types.NamespacedName]lent
+	credentials       []client.Object
+	copiedCredentials map[types.NamespacedName]copiedPart
 	// departed are GatewayPolicies that have an entry for the Gateway, and name nothing of it any more. Set by load.
 	departed []*slipwayv1alpha1.GatewayPolicy
 	// bundleVersions are those of the ConfigMaps with authorities. Set by readBundles.
@@ -80,7 +80,7 @@ type scope struct {
 	// shown are the parameters, and the Secrets that listeners name, as the cache has them. The children are made of them. Set by
 	// load, and the Secrets by readCertificates.
 	shown []client.Object
-	// leftOut are the Secrets of ListenerSets whose certificates do not fit beside the others. Set by borrow.
+	// leftOut are the Secrets of ListenerSets whose certificates do not fit beside the others. Set by keepCopies.
 	leftOut map[types.NamespacedName]bool
 	// graph is what the Gateway serves. Set by Reconcile.
 	graph *gatewayapi.Graph

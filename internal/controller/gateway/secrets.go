@@ -108,12 +108,12 @@ func problemOf(secret *corev1.Secret) string {
 	return ""
 }
 
-// borrow keeps the copies of the certificates of other namespaces, and of authorities, in one Secret that the pods may read. A
+// keepCopies keeps the copies of the certificates of other namespaces, and of authorities, in one Secret that the pods may read. A
 // certificate is taken out as soon as no grant permits it. Nothing is read while neither the Secrets nor the copies have changed.
-func (r *Reconciler) borrow(ctx context.Context, s *scope) error {
-	wanted, trusted := s.borrowed(), s.trusted()
+func (r *Reconciler) keepCopies(ctx context.Context, s *scope) error {
+	wanted, trusted := s.copiedCertificates(), s.trusted()
 	shared := s.sharedSecrets()
-	count := len(wanted) + len(trusted) + len(s.lent) + len(shared)
+	count := len(wanted) + len(trusted) + len(s.copiedCredentials) + len(shared)
 	if count == 0 && s.copies.UID == "" {
 		return nil
 	}
@@ -124,8 +124,8 @@ func (r *Reconciler) borrow(ctx context.Context, s *scope) error {
 	for _, name := range trusted {
 		versions = append(versions, "ConfigMap "+name.String()+"@"+s.bundleVersions[name])
 	}
-	for _, name := range s.lentNames() {
-		versions = append(versions, fmt.Sprintf("credentials %s@%+v", name, s.lent[name]))
+	for _, name := range s.copiedCredentialNames() {
+		versions = append(versions, fmt.Sprintf("credentials %s@%+v", name, s.copiedCredentials[name]))
 	}
 	state := strings.Join(versions, " ")
 	if last, ok := r.copied.Get(s.gateway.UID); ok {
@@ -171,9 +171,9 @@ type copies struct {
 // holds a mebibyte. Who may only add a set must not fill it: then no copy could be taken away any more.
 const maxCopied = 512 << 10
 
-// borrowed are the Secrets of other namespaces whose certificates are shown: those of the Gateway first, then those of its sets in
+// copiedCertificates are the Secrets of other namespaces whose certificates are shown: those of the Gateway first, then those of its sets in
 // the order of the sets.
-func (s *scope) borrowed() []types.NamespacedName {
+func (s *scope) copiedCertificates() []types.NamespacedName {
 	var names []types.NamespacedName
 	for _, name := range s.graph.Certificates() {
 		if name.Namespace != s.gateway.Namespace {
