@@ -50,7 +50,7 @@ func (r *Reconciler) loadGatewayPolicies(ctx context.Context, s *scope) error {
 				return err
 			}
 		} else if concerns(policy, gateway) {
-			s.departed = append(s.departed, policy)
+			s.detached = append(s.detached, policy)
 		}
 	}
 	return nil
@@ -182,7 +182,7 @@ func (r *Reconciler) gatewayPolicyChanges(s *scope) []change {
 		judged[policy.UID] = policy
 	}
 	var changes []change
-	for _, policy := range slices.Concat(s.input.GatewayPolicies, s.departed) {
+	for _, policy := range slices.Concat(s.input.GatewayPolicies, s.detached) {
 		var stated []metav1.Condition
 		if of := judged[policy.UID]; of != nil {
 			lack := s.policyLack(of)

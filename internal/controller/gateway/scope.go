@@ -71,8 +71,8 @@ type scope struct {
 	// readCredentials.
 	credentials       []client.Object
 	copiedCredentials map[types.NamespacedName]copiedPart
-	// departed are GatewayPolicies that have an entry for the Gateway, and name nothing of it any more. Set by load.
-	departed []*slipwayv1alpha1.GatewayPolicy
+	// detached are GatewayPolicies that have an entry for the Gateway, and name nothing of it any more. Set by load.
+	detached []*slipwayv1alpha1.GatewayPolicy
 	// bundleVersions are those of the ConfigMaps with authorities. Set by readBundles.
 	bundleVersions map[types.NamespacedName]string
 	// pullSecrets is what was found of the Secrets to pull images with. Set by loadParameters.
