@@ -315,7 +315,7 @@ func (f *follower) live() {
 // name is the kind in a line of the log.
 func (f *follower) name() string { return reasonOf(f.kind.GroupResource().String()) }
 
-// wait waits that long, until it is nudged, or until the context ends or the definition is gone: then it returns false.
+// wait waits that long, until it is woken, or until the context ends or the definition is gone: then it returns false.
 func (f *follower) wait(ctx context.Context, during time.Duration) bool {
 	if during <= 0 {
 		return ctx.Err() == nil && !f.mail.isLeaving()
@@ -324,7 +324,7 @@ func (f *follower) wait(ctx context.Context, during time.Duration) bool {
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-f.mail.nudged:
+	case <-f.mail.woken:
 	case <-timer.C():
 	}
 	return ctx.Err() == nil && !f.mail.isLeaving()

@@ -12,8 +12,8 @@ var errInterrupted = errors.New("interrupted")
 
 // mail is what a follower is told from outside. It is safe for concurrent use, and telling it something does not wait.
 type mail struct {
-	// nudged gets a value when a waiting follower should try again at once.
-	nudged chan struct{}
+	// woken gets a value when a waiting follower should try again at once.
+	woken chan struct{}
 
 	mutex     sync.Mutex
 	update    *definedAs
@@ -35,13 +35,13 @@ func (d definedAs) unpack() (Schema, error) {
 	return Schema{JSON: schema, Generation: d.generation, Made: d.made, NoStatus: d.noStatus}, err
 }
 
-func newMail() *mail { return &mail{nudged: make(chan struct{}, 1)} }
+func newMail() *mail { return &mail{woken: make(chan struct{}, 1)} }
 
-// nudge lets a follower that waits try again.
-func (m *mail) nudge() {
+// wake lets a follower that waits try again.
+func (m *mail) wake() {
 	select {
-	case m.nudged <- struct{}{}:
-	default: // it has been nudged already
+	case m.woken <- struct{}{}:
+	default: // it has been woken already
 	}
 }
 
@@ -90,7 +90,7 @@ func (m *mail) leave() {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	m.leaving = true
-	m.nudge()
+	m.wake()
 }
 
 func (m *mail) isLeaving() bool {

@@ -224,7 +224,7 @@ func (s *Supervisor) look(ctx context.Context) {
 	if s.allowed.Swap(false) {
 		for _, slot := range s.slots {
 			if slot.follower != nil && slot.status.is(Refused) {
-				slot.follower.mail.nudge()
+				slot.follower.mail.wake()
 			}
 		}
 	}
@@ -263,7 +263,7 @@ func (s *Supervisor) act(ctx context.Context, action action, w want) {
 			slot.follower.define(definedAs{w.schema, w.generation, w.made, w.noStatus})
 		}
 		slot.follower.mail.edit(s.options.Clock.Now())
-		slot.follower.mail.nudge()
+		slot.follower.mail.wake()
 	case stop:
 		slot.phase = ending
 		if w.mode == follow {
