@@ -24,7 +24,7 @@ import (
 // quickTiming is for tests: what takes minutes takes parts of a second.
 var quickTiming = timing{
 	watch: 2 * time.Second, silence: 400 * time.Millisecond, late: 150 * time.Millisecond, answer: 600 * time.Millisecond,
-	quiet: 50 * time.Millisecond, linger: 300 * time.Millisecond, settle: time.Second, calm: 100 * time.Millisecond,
+	quiet: 50 * time.Millisecond, grace: 300 * time.Millisecond, settle: time.Second, calm: 100 * time.Millisecond,
 }
 
 // running is a supervisor at work on a fake server.

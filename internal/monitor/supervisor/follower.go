@@ -46,9 +46,9 @@ type timing struct {
 	late time.Duration
 	// answer is how long the API server may take to answer, and to go on with an answer.
 	answer time.Duration
-	// quiet and linger are for a kind of which the definition is gone: it ends when nothing came for that long, and after
+	// quiet and grace are for a kind of which the definition is gone: it ends when nothing came for that long, and after
 	// that long at the latest.
-	quiet, linger time.Duration
+	quiet, grace time.Duration
 	// settle is how long the API server may take to end the watches of a kind of which the definition was edited.
 	settle time.Duration
 	// calm is how long a watch must live to show that a list has brought order.
@@ -58,7 +58,7 @@ type timing struct {
 // usualTiming is the timing unless a test wants another one.
 var usualTiming = timing{
 	watch: 5 * time.Minute, silence: 150 * time.Second, late: 4 * time.Second, answer: 40 * time.Second,
-	quiet: 250 * time.Millisecond, linger: 700 * time.Millisecond, settle: 3 * time.Second, calm: 10 * time.Second,
+	quiet: 250 * time.Millisecond, grace: 700 * time.Millisecond, settle: 3 * time.Second, calm: 10 * time.Second,
 }
 
 // follower follows one kind at one version. One goroutine runs it.
@@ -366,7 +366,7 @@ func (f *follower) leave(ctx context.Context) {
 		case <-f.done:
 			return
 		case now := <-ticker.C():
-			if now.Sub(begin) >= f.timing.linger || f.status.quiet(begin) >= f.timing.quiet {
+			if now.Sub(begin) >= f.timing.grace || f.status.quiet(begin) >= f.timing.quiet {
 				return
 			}
 		}
