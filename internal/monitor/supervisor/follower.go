@@ -86,8 +86,8 @@ type follower struct {
 	busy time.Time
 	// pending is a gap that a list has to close, and none has closed yet. It outlives a journal that has failed.
 	pending Gap
-	// muddled counts watches that ended with garbage since something was taken.
-	muddled int
+	// malformed counts watches that ended with garbage since something was taken.
+	malformed int
 	// reviewed tells that the API server was asked why the kind is refused.
 	reviewed bool
 	// complained tells that a line was logged which says that the kind is not covered.
@@ -192,8 +192,8 @@ func (f *follower) tellUpdate(ctx context.Context, journal Journal) error {
 	return nil
 }
 
-// maxMuddled is how many watches may end with garbage at the same place. Then a list goes around it.
-const maxMuddled = 3
+// maxMalformed is how many watches may end with garbage at the same place. Then a list goes around it.
+const maxMalformed = 3
 
 // weigh tells what follows from the end of a list or a watch, with what came before.
 func (f *follower) weigh(err error, listing bool, at *place) finding {
@@ -203,8 +203,8 @@ func (f *follower) weigh(err error, listing bool, at *place) finding {
 		f.slow = errors.Is(err, errSilent)
 		f.otherPage(err)
 	case !listing && errors.Is(err, errGarbage):
-		f.muddled++
-		if f.muddled >= maxMuddled {
+		f.malformed++
+		if f.malformed >= maxMalformed {
 			found.relist = errGarbage.Error()
 		}
 	}
@@ -214,7 +214,7 @@ func (f *follower) weigh(err error, listing bool, at *place) finding {
 	if found.relist != "" {
 		found.none = found.none && !at.listed // a watch that fails after each list must not be a loop without an end
 		found.pause = again
-		f.muddled = 0
+		f.malformed = 0
 		at.list, at.gap = true, Gap{Since: f.reached, Reason: reasonOf(found.relist)}
 		switch {
 		case at.blank:

@@ -66,7 +66,7 @@ func (f *follower) watch(ctx context.Context, journal Journal, at *place) error 
 			return err
 		}
 		f.pace.reset()
-		f.muddled = 0
+		f.malformed = 0
 	}
 }
 
