@@ -22,7 +22,7 @@
 //	bundles.go     authorities that are trusted, and their copies
 //	grants.go      confirming that the cache shows grants as they are
 //	children.go    applying children
-//	former.go      what a class has left that belongs to another controller now
+//	released.go    what a class has left that belongs to another controller now
 //	rights.go      whom the bindings name by which pods read the Gateway API
 //	pods.go        what the pods serve (pure)
 //	rollout.go     what keeps pods from serving (pure)

@@ -152,7 +152,7 @@ func (s *scope) children() []client.Object {
 }
 
 // loadPods reads the ReplicaSets of the Deployment, which was read before, and the pods of every Deployment of the Gateway: its
-// Service sends requests to those that a former class has left, too. Others may have the labels, and are left out.
+// Service sends requests to those that a released class has left, too. Others may have the labels, and are left out.
 func (r *Reconciler) loadPods(ctx context.Context, s *scope) error {
 	labelled := []client.ListOption{
 		client.InNamespace(s.gateway.Namespace), client.MatchingFields{indexGateway: desired.LabelValue(s.gateway)}, client.UnsafeDisableDeepCopy,

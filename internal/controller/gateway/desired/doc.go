@@ -4,6 +4,6 @@
 //
 //	children.go    Deployment, Service, autoscaler, disruption budget, account, rights, and the Secret with copies
 //	desired.go     inputs, names, labels and ports that all children have in common
-//	former.go      marking children of a Gateway that another controller serves now
+//	released.go    marking children of a Gateway that another controller serves now
 //	parameters.go  what GatewayParameters ask for
 package desired

@@ -25,20 +25,20 @@ import (
 	"github.com/slipway-dev/slipway/internal/testing/environment"
 )
 
-// former are what a Gateway has of its first class.
-type former struct {
+// released are what a Gateway has of its first class.
+type released struct {
 	*fixture
 
 	deployment *appsv1.Deployment
 	service    *corev1.Service
 }
 
-func (f *fixture) former(g *gatewayv1.Gateway) *former {
-	return &former{fixture: f, deployment: child(f, g, &appsv1.Deployment{}), service: child(f, g, &corev1.Service{})}
+func (f *fixture) released(g *gatewayv1.Gateway) *released {
+	return &released{fixture: f, deployment: child(f, g, &appsv1.Deployment{}), service: child(f, g, &corev1.Service{})}
 }
 
 // is waits until there are as many pods, and a Service of that type, both retired or not.
-func (f *former) is(pods int32, of corev1.ServiceType, retired bool) {
+func (f *released) is(pods int32, of corev1.ServiceType, retired bool) {
 	f.Helper()
 	want := fmt.Sprintf("%d pods, %s, retired %t %t", pods, of, retired, retired)
 	environment.Eventually(f, func() error {
@@ -58,7 +58,7 @@ func (f *former) is(pods int32, of corev1.ServiceType, retired bool) {
 }
 
 // stays sees that nothing of it changes.
-func (f *former) stays() {
+func (f *released) stays() {
 	f.Helper()
 	environment.Quiet(f, time.Second, func() string {
 		if err := f.get(f.deployment); err != nil {
@@ -73,7 +73,7 @@ func (f *fixture) foreignClass() *gatewayv1.GatewayClass {
 	return &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: f.other}, Spec: gatewayv1.GatewayClassSpec{ControllerName: "example.com/other"}}
 }
 
-// Another implementation serves the Gateway, so what the former class has left must not. It comes back with the class.
+// Another implementation serves the Gateway, so what the released class has left must not. It comes back with the class.
 func TestWhatAFormerClassHasLeftIsRetired(t *testing.T) {
 	f := newFixture(t)
 	operator := f.startOperator(nil)
@@ -81,7 +81,7 @@ func TestWhatAFormerClassHasLeftIsRetired(t *testing.T) {
 	secret := f.certificate(f.other, "web")
 	f.create(f.class, foreign, f.grant(), secret, g)
 	f.running(g)
-	left := f.former(g)
+	left := f.released(g)
 	update(f, left.deployment, func(d *appsv1.Deployment) { d.Spec.Replicas = ptr(int32(3)) })
 	left.is(3, corev1.ServiceTypeLoadBalancer, false)
 	f.getsCopy(g, secret, true)
@@ -137,7 +137,7 @@ func TestWhatAnAutoscalerOwnsIsRetiredToo(t *testing.T) {
 	g, foreign := f.gateway(naming("GatewayParameters", own.Name)), f.foreignClass()
 	f.create(own, f.class, foreign, g)
 	f.running(g)
-	left := f.former(g)
+	left := f.released(g)
 	left.is(2, corev1.ServiceTypeLoadBalancer, false)
 	update(f, left.deployment, func(d *appsv1.Deployment) { d.Spec.Replicas = ptr(int32(4)) }) // as the autoscaler does
 	ours := g.Spec.GatewayClassName
@@ -161,7 +161,7 @@ func TestNothingIsRetiredForAClassThatIsNotThere(t *testing.T) {
 	g, foreign := f.gateway(), f.foreignClass()
 	f.create(f.class, g)
 	f.running(g)
-	left := f.former(g)
+	left := f.released(g)
 	f.delete(f.class)
 	f.touch(g)
 	left.stays()
@@ -190,7 +190,7 @@ func TestNothingOfOthersIsRetired(t *testing.T) {
 	g, foreign := f.gateway(), f.foreignClass()
 	f.create(f.class, foreign, g)
 	f.running(g)
-	left := f.former(g)
+	left := f.released(g)
 	if err := f.get(left.deployment); err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +243,7 @@ func TestNothingIsRetiredBeforeTheAPIServerHasSaidWhoseTheClassIs(t *testing.T) 
 			})
 			f.create(f.class, foreign, g)
 			f.running(g)
-			left := f.former(g)
+			left := f.released(g)
 			update(f, g, func(g *gatewayv1.Gateway) { g.Spec.GatewayClassName = gatewayv1.ObjectName(foreign.Name) })
 			environment.Eventually(t, func() error {
 				if live.times.Load() == 0 {

@@ -19,7 +19,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/outcome"
 )
 
-// reasonRetired is that of the event about what a former class has left.
+// reasonRetired is that of the event about what a released class has left.
 const reasonRetired = "Retired"
 
 // retire ends what a Gateway has left that another controller serves now: its Deployments get no pods, and its Services no
