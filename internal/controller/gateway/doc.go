@@ -10,7 +10,7 @@
 //	budget.go      what is kept in memory of the Gateway API
 //	kind.go        what others ask of the kind: its name, cache, metrics and rights for people
 //	setup.go       what is watched
-//	refer.go       how an event finds its Gateways
+//	mapper.go      how an event finds its Gateways
 //	kinds.go       the kinds of the Gateway API, which a cluster need not have
 //	class.go       GatewayClasses, and which Gateways are ours
 //	features.go    what is supported, as classes tell

@@ -145,7 +145,7 @@ func pullSecretIndex(object client.Object) []string {
 
 // ofPullSecret are the Gateways of a namespace whose images are pulled with a Secret of it. The parameters may be those of a class,
 // which are in another namespace.
-func ofPullSecret(find referrers, known *kinds, reader client.Reader) handler.MapFunc {
+func ofPullSecret(find mapper, known *kinds, reader client.Reader) handler.MapFunc {
 	ofParameters := find.ofParameters(known.classes)
 	return func(ctx context.Context, secret client.Object) []reconcile.Request {
 		naming := watch.Referrers{

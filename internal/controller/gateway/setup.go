@@ -117,7 +117,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	}
 	r.kit.Namespaces = options.Going
 	registerMetrics(known, r.owned)
-	find := referrers{reader: known.objects}
+	find := mapper{reader: known.objects}
 	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &gatewayv1.Gateway{}, handler.OnlyControllerOwner())
 	running := find.gateways(indexGateway, true, func(object client.Object) []string {
 		return watch.LabelIndex(gatewayv1.GatewayNameLabelKey)(object)
@@ -161,7 +161,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 }
 
 // watchObjects tells the controller of the kinds that a cluster need not have.
-func watchObjects(to func(source.Source) error, options Options, known *kinds, find referrers) error {
+func watchObjects(to func(source.Source) error, options Options, known *kinds, find mapper) error {
 	through := handler.EnqueueRequestsFromMapFunc
 	gateways := find.gateways(indexClass, false, func(object client.Object) []string { return []string{object.GetName()} })
 	classes := func(ctx context.Context, object client.Object) []reconcile.Request {

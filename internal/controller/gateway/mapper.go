@@ -148,11 +148,11 @@ func backendIndex(object client.Object) []string {
 	return names(backendsOf(object), object.GetNamespace())
 }
 
-// referrers find the Gateways that an object matters for.
-type referrers struct{ reader client.Reader }
+// mapper finds the Gateways that an object matters for.
+type mapper struct{ reader client.Reader }
 
 // ofRoute are the Gateways that a route names, itself or by a ListenerSet.
-func (f referrers) ofRoute(ctx context.Context, object client.Object) []reconcile.Request {
+func (m mapper) ofRoute(ctx context.Context, object client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	gateways, sets := parentsOf(object)
 	for _, name := range gateways {
@@ -160,19 +160,19 @@ func (f referrers) ofRoute(ctx context.Context, object client.Object) []reconcil
 	}
 	for _, name := range sets {
 		set := &gatewayv1.ListenerSet{}
-		err := f.reader.Get(ctx, name, set, client.UnsafeDisableDeepCopy)
+		err := m.reader.Get(ctx, name, set, client.UnsafeDisableDeepCopy)
 		if client.IgnoreNotFound(err) != nil && ctx.Err() == nil {
 			logf.FromContext(ctx).Error(err, "An event is lost: a Gateway is not reconciled", "listenerSet", name.String())
 		}
 		if err == nil {
-			requests = append(requests, f.ofSet(ctx, set)...)
+			requests = append(requests, m.ofSet(ctx, set)...)
 		}
 	}
 	return requests
 }
 
 // ofSet is the Gateway that a ListenerSet names.
-func (f referrers) ofSet(_ context.Context, object client.Object) []reconcile.Request {
+func (m mapper) ofSet(_ context.Context, object client.Object) []reconcile.Request {
 	if set, is := object.(*gatewayv1.ListenerSet); is {
 		if name, is := gatewayapi.GatewayOfSet(set); is {
 			return []reconcile.Request{{NamespacedName: name}}
@@ -182,50 +182,50 @@ func (f referrers) ofSet(_ context.Context, object client.Object) []reconcile.Re
 }
 
 // ofSets are the Gateways that some ListenerSets name.
-func (f referrers) ofSets(ctx context.Context, which client.ListOption) []reconcile.Request {
+func (m mapper) ofSets(ctx context.Context, which client.ListOption) []reconcile.Request {
 	sets := &gatewayv1.ListenerSetList{}
-	err := f.reader.List(ctx, sets, which, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	err := m.reader.List(ctx, sets, which, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 	if err != nil && ctx.Err() == nil {
 		logf.FromContext(ctx).Error(err, "An event is lost: Gateways are not reconciled", "list", "ListenerSets")
 	}
 	var requests []reconcile.Request
 	for i := range sets.Items {
-		requests = append(requests, f.ofSet(ctx, &sets.Items[i])...)
+		requests = append(requests, m.ofSet(ctx, &sets.Items[i])...)
 	}
 	return requests
 }
 
 // ofSecret are the Gateways whose listeners name a Secret, those of their ListenerSets included.
-func (f referrers) ofSecret(ctx context.Context, object client.Object) []reconcile.Request {
+func (m mapper) ofSecret(ctx context.Context, object client.Object) []reconcile.Request {
 	value := client.ObjectKeyFromObject(object).String()
-	requests := f.gateways(indexSecret, false, func(client.Object) []string { return []string{value} })(ctx, object)
-	requests = append(requests, f.ofSets(ctx, client.MatchingFields{indexSecret: value})...)
-	return append(requests, f.ofGatewayPolicies(ctx, client.MatchingFields{indexSecret: value})...)
+	requests := m.gateways(indexSecret, false, func(client.Object) []string { return []string{value} })(ctx, object)
+	requests = append(requests, m.ofSets(ctx, client.MatchingFields{indexSecret: value})...)
+	return append(requests, m.ofGatewayPolicies(ctx, client.MatchingFields{indexSecret: value})...)
 }
 
 // ofGatewayPolicies are the Gateways that some GatewayPolicies matter for.
-func (f referrers) ofGatewayPolicies(ctx context.Context, which client.ListOption) []reconcile.Request {
+func (m mapper) ofGatewayPolicies(ctx context.Context, which client.ListOption) []reconcile.Request {
 	policies := &slipwayv1alpha1.GatewayPolicyList{}
-	err := f.reader.List(ctx, policies, which, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	err := m.reader.List(ctx, policies, which, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 	if err != nil && ctx.Err() == nil {
 		logf.FromContext(ctx).Error(err, "An event is lost: Gateways are not reconciled", "list", "GatewayPolicies")
 	}
 	var requests []reconcile.Request
 	for i := range policies.Items {
-		requests = append(requests, f.ofGatewayPolicy(ctx, &policies.Items[i])...)
+		requests = append(requests, m.ofGatewayPolicy(ctx, &policies.Items[i])...)
 	}
 	return requests
 }
 
 // gateways are found by an index.
-func (f referrers) gateways(index string, sameNamespace bool, values func(client.Object) []string) handler.MapFunc {
-	return watch.Referrers{Reader: f.reader, List: &gatewayv1.GatewayList{}, Index: index, Values: values, SameNamespace: sameNamespace}.Map
+func (m mapper) gateways(index string, sameNamespace bool, values func(client.Object) []string) handler.MapFunc {
+	return watch.Referrers{Reader: m.reader, List: &gatewayv1.GatewayList{}, Index: index, Values: values, SameNamespace: sameNamespace}.Map
 }
 
 // ofParameters are the Gateways that name GatewayParameters, and those whose class does.
-func (f referrers) ofParameters(classes client.Reader) handler.MapFunc {
-	named := f.gateways(indexParameters, false, func(object client.Object) []string { return []string{client.ObjectKeyFromObject(object).String()} })
-	ofClass := f.gateways(indexClass, false, func(object client.Object) []string { return []string{object.GetName()} })
+func (m mapper) ofParameters(classes client.Reader) handler.MapFunc {
+	named := m.gateways(indexParameters, false, func(object client.Object) []string { return []string{client.ObjectKeyFromObject(object).String()} })
+	ofClass := m.gateways(indexClass, false, func(object client.Object) []string { return []string{object.GetName()} })
 	return func(ctx context.Context, object client.Object) []reconcile.Request {
 		requests := named(ctx, object)
 		for _, class := range classesNaming(ctx, classes, object) {
@@ -265,29 +265,29 @@ func classesNaming(ctx context.Context, classes client.Reader, object client.Obj
 }
 
 // ofService are the Gateways of the routes and GatewayPolicies that name a Service.
-func (f referrers) ofService(ctx context.Context, object client.Object) []reconcile.Request {
+func (m mapper) ofService(ctx context.Context, object client.Object) []reconcile.Request {
 	which := client.MatchingFields{indexBackend: client.ObjectKeyFromObject(object).String()}
-	return append(f.ofRoutes(ctx, which), f.ofGatewayPolicies(ctx, which)...)
+	return append(m.ofRoutes(ctx, which), m.ofGatewayPolicies(ctx, which)...)
 }
 
 // ofNamespace are the Gateways of the routes and ListenerSets in a namespace.
-func (f referrers) ofNamespace(ctx context.Context, object client.Object) []reconcile.Request {
+func (m mapper) ofNamespace(ctx context.Context, object client.Object) []reconcile.Request {
 	in := client.InNamespace(object.GetName())
-	return append(f.ofRoutes(ctx, in), f.ofSets(ctx, in)...)
+	return append(m.ofRoutes(ctx, in), m.ofSets(ctx, in)...)
 }
 
 // ofGrant are the Gateways that name Secrets and ConfigMaps of the namespace of a grant, themselves or by a ListenerSet, and those
 // of routes that name Services there.
-func (f referrers) ofGrant(ctx context.Context, object client.Object) []reconcile.Request {
+func (m mapper) ofGrant(ctx context.Context, object client.Object) []reconcile.Request {
 	value := ofNamespace(object.GetNamespace())
 	in := func(client.Object) []string { return []string{value} }
-	found := append(f.gateways(indexSecret, false, in)(ctx, object), f.gateways(indexBundle, false, in)(ctx, object)...)
-	found = append(found, f.ofSets(ctx, client.MatchingFields{indexSecret: value})...)
-	return append(found, f.ofRoutes(ctx, client.MatchingFields{indexBackend: value})...)
+	found := append(m.gateways(indexSecret, false, in)(ctx, object), m.gateways(indexBundle, false, in)(ctx, object)...)
+	found = append(found, m.ofSets(ctx, client.MatchingFields{indexSecret: value})...)
+	return append(found, m.ofRoutes(ctx, client.MatchingFields{indexBackend: value})...)
 }
 
 // ofPolicy are the Gateways of the routes and GatewayPolicies that name the Services of a policy, and those that it has an entry of ours for.
-func (f referrers) ofPolicy(ctx context.Context, object client.Object) []reconcile.Request {
+func (m mapper) ofPolicy(ctx context.Context, object client.Object) []reconcile.Request {
 	policy, ok := object.(*gatewayv1.BackendTLSPolicy)
 	if !ok {
 		return nil
@@ -295,7 +295,7 @@ func (f referrers) ofPolicy(ctx context.Context, object client.Object) []reconci
 	var requests []reconcile.Request
 	for _, name := range gatewayapi.ServicesOfPolicy(policy) {
 		which := client.MatchingFields{indexBackend: name.String()}
-		requests = append(requests, append(f.ofRoutes(ctx, which), f.ofGatewayPolicies(ctx, which)...)...)
+		requests = append(requests, append(m.ofRoutes(ctx, which), m.ofGatewayPolicies(ctx, which)...)...)
 	}
 	for _, entry := range policy.Status.Ancestors {
 		if name, is := gatewayapi.GatewayOf(entry.AncestorRef, policy.Namespace); is && entry.ControllerName == Controller {
@@ -307,7 +307,7 @@ func (f referrers) ofPolicy(ctx context.Context, object client.Object) []reconci
 
 // ofGatewayPolicy are the Gateways that a policy names, those of the ListenerSets and routes that it names, and those that it has
 // an entry of ours for.
-func (f referrers) ofGatewayPolicy(ctx context.Context, object client.Object) []reconcile.Request {
+func (m mapper) ofGatewayPolicy(ctx context.Context, object client.Object) []reconcile.Request {
 	policy, ok := object.(*slipwayv1alpha1.GatewayPolicy)
 	if !ok {
 		return nil
@@ -319,12 +319,12 @@ func (f referrers) ofGatewayPolicy(ctx context.Context, object client.Object) []
 			continue
 		}
 		named := objectOf(target)
-		err := f.reader.Get(ctx, target.Name, named, client.UnsafeDisableDeepCopy)
+		err := m.reader.Get(ctx, target.Name, named, client.UnsafeDisableDeepCopy)
 		if client.IgnoreNotFound(err) != nil && ctx.Err() == nil {
 			logf.FromContext(ctx).Error(err, "An event is lost: a Gateway is not reconciled", "target", target.Name.String())
 		}
 		if err == nil {
-			requests = append(requests, append(f.ofRoute(ctx, named), f.ofSet(ctx, named)...)...)
+			requests = append(requests, append(m.ofRoute(ctx, named), m.ofSet(ctx, named)...)...)
 		}
 	}
 	for i := range policy.Status.Ancestors {
@@ -350,29 +350,29 @@ func objectOf(target gatewayapi.Target) client.Object {
 }
 
 // ofBundle are the Gateways that name a ConfigMap with authorities, and those that a policy that names it matters for.
-func (f referrers) ofBundle(ctx context.Context, object client.Object) []reconcile.Request {
+func (m mapper) ofBundle(ctx context.Context, object client.Object) []reconcile.Request {
 	value := client.ObjectKeyFromObject(object).String()
-	requests := f.gateways(indexBundle, false, func(client.Object) []string { return []string{value} })(ctx, object)
+	requests := m.gateways(indexBundle, false, func(client.Object) []string { return []string{value} })(ctx, object)
 	policies := &gatewayv1.BackendTLSPolicyList{}
-	err := f.reader.List(ctx, policies, client.MatchingFields{indexBundle: value}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	err := m.reader.List(ctx, policies, client.MatchingFields{indexBundle: value}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 	if err != nil && ctx.Err() == nil {
 		logf.FromContext(ctx).Error(err, "An event is lost: Gateways are not reconciled", "list", "BackendTLSPolicies")
 	}
 	for i := range policies.Items {
-		requests = append(requests, f.ofPolicy(ctx, &policies.Items[i])...)
+		requests = append(requests, m.ofPolicy(ctx, &policies.Items[i])...)
 	}
 	return requests
 }
 
 // ofRoutes are the Gateways that some routes name.
-func (f referrers) ofRoutes(ctx context.Context, which client.ListOption) []reconcile.Request {
-	found, err := listRoutes(ctx, f.reader, which, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+func (m mapper) ofRoutes(ctx context.Context, which client.ListOption) []reconcile.Request {
+	found, err := listRoutes(ctx, m.reader, which, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 	if err != nil && ctx.Err() == nil {
 		logf.FromContext(ctx).Error(err, "An event is lost: Gateways are not reconciled", "list", "routes")
 	}
 	var requests []reconcile.Request
 	for _, route := range found {
-		requests = append(requests, f.ofRoute(ctx, route)...)
+		requests = append(requests, m.ofRoute(ctx, route)...)
 	}
 	return requests
 }
