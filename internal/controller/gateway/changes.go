@@ -38,8 +38,8 @@ type change struct {
 	before, after client.Object
 }
 
-// appendChange adds what is said of some parents of a route, if its status does not say so already.
-func (r *Reconciler) appendChange(changes []change, object client.Object, ours owns, all []said) []change {
+// appendChange adds the statuses of some parents of a route, if its status does not have them already.
+func (r *Reconciler) appendChange(changes []change, object client.Object, ours owns, all []parentStatus) []change {
 	before := parentStatuses(object)
 	next := entries(*before, object.GetNamespace(), ours, all, object.GetGeneration(), metav1.NewTime(r.kit.Clock.Now()))
 	if len(next) == len(*before) && (len(next) == 0 || reflect.DeepEqual(next, *before)) {

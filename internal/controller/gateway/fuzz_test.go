@@ -36,12 +36,12 @@ func FuzzEntries(f *testing.F) {
 			before = append(before, entry)
 		}
 		before = before[:min(len(before), maxParents)]
-		var all []said
+		var all []parentStatus
 		seen := map[string]bool{}
 		for _, word := range strings.Fields(wanted) {
 			if name, _, _ := strings.Cut(word, "/"); name == gateway.Name && !seen[word] {
 				seen[word] = true
-				all = append(all, said{ref: refOf(word), conditions: []metav1.Condition{status.True("Accepted", "Accepted", "")}})
+				all = append(all, parentStatus{ref: refOf(word), conditions: []metav1.Condition{status.True("Accepted", "Accepted", "")}})
 			}
 		}
 		after := entries(before, "team", ofGateway(gateway, nil), all, 7, now)

@@ -224,7 +224,7 @@ func (s *scope) policyLack(policy *gatewayapi.GatewayPolicy) *lack {
 	return nil
 }
 
-// policyWait is how long to hold back what is said of a policy.
+// policyWait is how long to hold back the status of a policy.
 func (r *Reconciler) policyWait(s *scope, policy *gatewayapi.GatewayPolicy, lack *lack) time.Duration {
 	key := fmt.Sprintf("policy/%s/%s", s.gateway.UID, s.policyDigest(policy))
 	if lack == nil || !lack.passing {
@@ -248,7 +248,7 @@ func livePolicy(policy *gatewayapi.GatewayPolicy, lack *lack) metav1.Condition {
 	}
 }
 
-// appendEntry adds what is said of a Gateway to the changes, if the status of a policy does not say so already.
+// appendEntry adds the status for a Gateway to the changes, if that of a policy does not have it already.
 func (r *Reconciler) appendEntry(changes []change, policy *slipwayv1alpha1.GatewayPolicy, gateway types.NamespacedName, stated []metav1.Condition) []change {
 	var are []gatewayv1.PolicyAncestorStatus
 	for i := range policy.Status.Ancestors {
@@ -276,7 +276,7 @@ func (r *Reconciler) releaseGatewayPolicies(ctx context.Context, gateway types.N
 	var changes []change
 	for i := range list {
 		if slices.Contains(gatewayapi.TargetsOf(&list[i]), gatewayapi.Target{Kind: "Gateway", Name: gateway}) {
-			continue // what there is to say of a target is said of the policy: see targets
+			continue // the status of a target is in that of the policy: see targets
 		}
 		if concerns(&list[i], gateway) {
 			changes = r.appendEntry(changes, &list[i], gateway, nil)

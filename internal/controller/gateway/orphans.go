@@ -51,8 +51,8 @@ func (o *orphans) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	return o.kit.Forget(ctx, req.NamespacedName)
 }
 
-// setsSaid are the ListenerSets that a route has an entry of ours for.
-func setsSaid(_ context.Context, object client.Object) []reconcile.Request {
+// setsWithEntries are the ListenerSets that a route has an entry of ours for.
+func setsWithEntries(_ context.Context, object client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, entry := range *parentStatuses(object) {
 		if name, is := gatewayapi.SetOf(entry.ParentRef, object.GetNamespace()); is && entry.ControllerName == Controller {
@@ -72,7 +72,7 @@ func setupOrphans(mgr ctrl.Manager, options Options, of *Reconciler) error {
 	if err != nil {
 		return fmt.Errorf("build the controller: %w", err)
 	}
-	through := handler.EnqueueRequestsFromMapFunc(setsSaid)
+	through := handler.EnqueueRequestsFromMapFunc(setsWithEntries)
 	return errors.Join(
 		known.Watch(built.Watch, &gatewayv1.ListenerSet{}, &handler.EnqueueRequestForObject{}),
 		of.kinds.watchRoutes(built.Watch, through),

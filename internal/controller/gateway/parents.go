@@ -22,13 +22,13 @@ var ofParents = []string{
 	string(gatewayv1.RouteConditionAccepted), string(gatewayv1.RouteConditionResolvedRefs), string(gatewayv1.RouteConditionPartiallyInvalid), ConditionLive,
 }
 
-// said is what there is to say of one parentRef of a route.
-type said struct {
+// parentStatus is our status of one parentRef of a route.
+type parentStatus struct {
 	ref        gatewayv1.ParentReference
 	conditions []metav1.Condition
 }
 
-// owns tells whether what is said of a parentRef of a route in a namespace is said here.
+// owns reports whether the status of a parentRef of a route in a namespace is ours.
 type owns func(ref gatewayv1.ParentReference, namespace string) bool
 
 // ofGateway are the parentRefs that name a Gateway or one of these ListenerSets.
@@ -43,11 +43,11 @@ func ofGateway(gateway types.NamespacedName, sets []*gatewayv1.ListenerSet) owns
 	}
 }
 
-// sayings are what there is to say of a route, one for each parentRef that names the Gateway or one of its ListenerSets.
-func (s *scope) sayings(route *gatewayapi.Route) []said {
-	var all []said
+// parentStatuses returns our statuses of a route, one for each parentRef that names the Gateway or one of its ListenerSets.
+func (s *scope) parentStatuses(route *gatewayapi.Route) []parentStatus {
+	var all []parentStatus
 	for _, parent := range route.Parents {
-		all = append(all, said{ref: parent.Ref, conditions: append(slices.Clone(parent.Conditions), s.live(route, parent))})
+		all = append(all, parentStatus{ref: parent.Ref, conditions: append(slices.Clone(parent.Conditions), s.live(route, parent))})
 	}
 	return all
 }
@@ -95,8 +95,8 @@ func (s *scope) unserved(parent *gatewayapi.Parent) *gatewayapi.Listener {
 }
 
 // entries returns the entries of a route with what we say of some parents. Those of other controllers and of other parents stay as
-// they are, and where they are. Nothing said: ours of these parents go.
-func entries(of []gatewayv1.RouteParentStatus, namespace string, ours owns, all []said, generation int64, now metav1.Time) []gatewayv1.RouteParentStatus {
+// they are, and where they are. No statuses: ours of these parents go.
+func entries(of []gatewayv1.RouteParentStatus, namespace string, ours owns, all []parentStatus, generation int64, now metav1.Time) []gatewayv1.RouteParentStatus {
 	left := slices.Clone(all)
 	next := make([]gatewayv1.RouteParentStatus, 0, len(of)+len(all))
 	for i := range of {
@@ -105,7 +105,7 @@ func entries(of []gatewayv1.RouteParentStatus, namespace string, ours owns, all 
 			next = append(next, entry)
 			continue
 		}
-		at := slices.IndexFunc(left, func(one said) bool { return reflect.DeepEqual(one.ref, entry.ParentRef) })
+		at := slices.IndexFunc(left, func(one parentStatus) bool { return reflect.DeepEqual(one.ref, entry.ParentRef) })
 		if at < 0 {
 			continue // its parentRef has gone, or it is there twice
 		}

@@ -82,7 +82,7 @@ func hasAncestor(policy *gatewayv1.BackendTLSPolicy, gateway types.NamespacedNam
 }
 
 // ancestors returns the entries of a policy with what we say of a Gateway, in one entry. Those of other controllers and of other
-// Gateways stay as they are, and where they are. Nothing said: ours of that Gateway goes. ours are the types of the conditions that
+// Gateways stay as they are, and where they are. No status: ours of that Gateway goes. ours are the types of the conditions that
 // we state.
 func ancestors(policy client.Object, are []gatewayv1.PolicyAncestorStatus, gateway types.NamespacedName, ours []string, stated []metav1.Condition, now metav1.Time) []gatewayv1.PolicyAncestorStatus {
 	next := make([]gatewayv1.PolicyAncestorStatus, 0, len(are)+1)
@@ -93,7 +93,7 @@ func ancestors(policy client.Object, are []gatewayv1.PolicyAncestorStatus, gatew
 			continue
 		}
 		if !left {
-			continue // it is there twice, or nothing is said
+			continue // it is there twice, or there is no status
 		}
 		var conditions []metav1.Condition
 		for _, c := range entry.Conditions {
@@ -134,7 +134,7 @@ func (r *Reconciler) policyChanges(s *scope) []change {
 	return changes
 }
 
-// appendAncestors adds what is said of a Gateway to a policy, if its status does not say so already.
+// appendAncestors adds the status for a Gateway to a policy, if its status does not have it already.
 func (r *Reconciler) appendAncestors(changes []change, policy *gatewayv1.BackendTLSPolicy, gateway types.NamespacedName, stated []metav1.Condition) []change {
 	next := ancestors(policy, policy.Status.Ancestors, gateway, ofPolicies, stated, metav1.NewTime(r.kit.Clock.Now()))
 	if len(next) == len(policy.Status.Ancestors) && (len(next) == 0 || reflect.DeepEqual(next, policy.Status.Ancestors)) {

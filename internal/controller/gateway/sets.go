@@ -70,7 +70,7 @@ func (s *scope) setStatus(object *gatewayv1.ListenerSet, set *gatewayapi.Set, no
 		conditions := append(slices.Clone(l.Conditions), s.listenerProgrammed(l))
 		next.Listeners = append(next.Listeners, gatewayv1.ListenerStatus{
 			Name: l.Name, SupportedKinds: l.Kinds, AttachedRoutes: l.Attached,
-			Conditions: status.Merge(saidOfListener(is.Listeners, l.Name), conditions, object.Generation, at),
+			Conditions: status.Merge(conditionsOfListener(is.Listeners, l.Name), conditions, object.Generation, at),
 		})
 	}
 	return next
@@ -145,7 +145,7 @@ func (r *Reconciler) writeSet(ctx context.Context, object *gatewayv1.ListenerSet
 	return written(object, err)
 }
 
-// releaseSet are the writes that take our entries for a ListenerSet out of the statuses of routes, and what we said out of its own.
+// releaseSet are the writes that take our entries for a ListenerSet out of the statuses of routes, and what we state out of its own.
 // object is nil if the set has gone.
 func (r *Reconciler) releaseSet(ctx context.Context, name types.NamespacedName, object *gatewayv1.ListenerSet) ([]func() error, error) {
 	changes, err := r.releaseRoutes(ctx, func(ref gatewayv1.ParentReference, namespace string) bool {

@@ -27,7 +27,7 @@ func (s *scope) status(now time.Time) gatewayv1.GatewayStatus {
 		conditions := append(slices.Clone(l.Conditions), s.listenerProgrammed(l))
 		next.Listeners = append(next.Listeners, gatewayv1.ListenerStatus{
 			Name: l.Name, SupportedKinds: l.Kinds, AttachedRoutes: l.Attached,
-			Conditions: status.Merge(saidOfListener(s.gateway.Status.Listeners, l.Name), conditions, s.gateway.Generation, at),
+			Conditions: status.Merge(conditionsOfListener(s.gateway.Status.Listeners, l.Name), conditions, s.gateway.Generation, at),
 		})
 	}
 	if s.countsSets {
@@ -44,11 +44,11 @@ func (s *scope) status(now time.Time) gatewayv1.GatewayStatus {
 	return next
 }
 
-// saidOfListener are the conditions of a listener as they are.
-func saidOfListener(said []gatewayv1.ListenerStatus, name gatewayv1.SectionName) []metav1.Condition {
-	for i := range said {
-		if said[i].Name == name {
-			return said[i].Conditions
+// conditionsOfListener are the conditions of a listener as they are.
+func conditionsOfListener(listeners []gatewayv1.ListenerStatus, name gatewayv1.SectionName) []metav1.Condition {
+	for i := range listeners {
+		if listeners[i].Name == name {
+			return listeners[i].Conditions
 		}
 	}
 	return nil

@@ -26,7 +26,7 @@ const (
 	// countInterval is how often the status of a Gateway or a ListenerSet is written for nothing but numbers of routes and words.
 	countInterval = time.Second
 	// countOfSet is by how much that becomes rarer for each ListenerSet. So all those of a Gateway are written 100 times a second
-	// for it at most, and there is time to write what is said of routes.
+	// for it at most, and there is time to write the statuses of routes.
 	countOfSet = 10 * time.Millisecond
 )
 
@@ -131,7 +131,7 @@ func onlyCounts(is, next gatewayv1.GatewayStatus) bool {
 	return sameStatus(is, next)
 }
 
-// applyStatus states a status, of the object as it was read: what was said of an earlier one must not be written. The answer is
+// applyStatus states a status, of the object as it was read: that of an earlier one must not be written. The answer is
 // in the object. Nil states nothing any more: what only we have stated goes.
 func applyStatus(ctx context.Context, in client.Client, object client.Object, next any) error {
 	of, err := in.GroupVersionKindFor(object)
@@ -173,20 +173,20 @@ func (r *Reconciler) routeChanges(s *scope) []change {
 	ours := ofGateway(client.ObjectKeyFromObject(s.gateway), s.input.ListenerSets)
 	var changes []change
 	for _, object := range s.routes {
-		var all []said
+		var all []parentStatus
 		if route := judged[object.GetUID()]; route != nil {
 			if wait := r.routeWait(s, route); wait > 0 {
 				s.recheck.After(wait)
 				continue
 			}
-			all = s.sayings(route)
+			all = s.parentStatuses(route)
 		}
 		changes = r.appendChange(changes, object, ours, all)
 	}
 	return changes
 }
 
-// routeWait is how long to hold back what is said of a route.
+// routeWait is how long to hold back the status of a route.
 func (r *Reconciler) routeWait(s *scope, route *gatewayapi.Route) time.Duration {
 	accepted := false
 	for _, parent := range route.Parents {
@@ -205,7 +205,7 @@ func (r *Reconciler) routeWait(s *scope, route *gatewayapi.Route) time.Duration 
 }
 
 // release takes our entries for a Gateway that has gone, or is not ours, out of the statuses of routes and
-// policies, and what we said of its ListenerSets.
+// policies, and what we state of its ListenerSets.
 func (r *Reconciler) release(ctx context.Context, gateway types.NamespacedName) error {
 	if !r.kinds.running() || !r.kinds.objects.Watches(gateway.Namespace) {
 		return nil
