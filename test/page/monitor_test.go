@@ -58,12 +58,12 @@ type coverage struct {
 
 func (c coverage) Coverage() supervisor.Coverage {
 	now := time.Now()
-	all := supervisor.Coverage{Time: now, Complete: true, Definitions: supervisor.KindCoverage{State: supervisor.Live, LastHeard: now}}
+	all := supervisor.Coverage{Time: now, Complete: true, Definitions: supervisor.KindCoverage{State: supervisor.Live, LastSeen: now}}
 	for _, kind := range c.kinds {
-		one := supervisor.KindCoverage{Kind: kind, State: supervisor.Live, Since: now.Add(-26 * time.Hour), LastHeard: now, Lag: 40 * time.Millisecond}
+		one := supervisor.KindCoverage{Kind: kind, State: supervisor.Live, Since: now.Add(-26 * time.Hour), LastSeen: now, Lag: 40 * time.Millisecond}
 		if kind.Resource == c.refused {
 			one.State, one.Reason = supervisor.Refused, `the monitor may not list it: certificates.certs.example.com is forbidden`
-			one.Since, one.LastHeard = now.Add(-9*time.Minute), now.Add(-9*time.Minute)
+			one.Since, one.LastSeen = now.Add(-9*time.Minute), now.Add(-9*time.Minute)
 		}
 		all.Kinds = append(all.Kinds, one)
 	}

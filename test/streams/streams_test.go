@@ -325,8 +325,8 @@ type covered struct{}
 func (covered) Coverage() supervisor.Coverage {
 	now := time.Now()
 	return supervisor.Coverage{
-		Time: now, Complete: true, Definitions: supervisor.KindCoverage{State: supervisor.Live, LastHeard: now},
-		Kinds: []supervisor.KindCoverage{{Kind: widgets, State: supervisor.Live, LastHeard: now}},
+		Time: now, Complete: true, Definitions: supervisor.KindCoverage{State: supervisor.Live, LastSeen: now},
+		Kinds: []supervisor.KindCoverage{{Kind: widgets, State: supervisor.Live, LastSeen: now}},
 	}
 }
 

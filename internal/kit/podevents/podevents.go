@@ -54,12 +54,12 @@ type Reader struct {
 	live client.Reader
 	// clock tells the time.
 	clock clock.PassiveClock
-	// heard is what was read of each pod, by its UID. Losing it costs reads, nothing else.
-	heard *lru.Cache
+	// seen is what was read of each pod, by its UID. Losing it costs reads, nothing else.
+	seen *lru.Cache
 }
 
-// heard is what is known of one trouble of one pod.
-type heard struct {
+// seenEvents is what is known of one trouble of one pod.
+type seenEvents struct {
 	// since is when the trouble began. Another run of a container is another trouble.
 	since time.Time
 	// served tells that it is that of a pod that served, and not of one that starts.
@@ -74,14 +74,14 @@ type heard struct {
 
 // NewReader returns a reader that has read nothing yet. live reads from the API server.
 func NewReader(live client.Reader, clock clock.PassiveClock) *Reader {
-	return &Reader{live: live, clock: clock, heard: lru.New(memory)}
+	return &Reader{live: live, clock: clock, seen: lru.New(memory)}
 }
 
 // Listen returns the warnings, by the UID of the pod, of those pods whose status does not say
 // what keeps them from serving, and how long it is until more may be known, 0: never. Those
 // that served come before those that start, a few in all: one that says why is enough, and
 // the others mostly hang in the same. For a verdict they are read once more, whatever was
-// heard before.
+// seen before.
 func (r *Reader) Listen(ctx context.Context, pods []*corev1.Pod, verdict bool) (said map[types.UID][]corev1.Event, again outcome.Recheck) {
 	var served, starting []*corev1.Pod
 	for _, pod := range pods {
@@ -114,8 +114,8 @@ func (r *Reader) of(ctx context.Context, pod *corev1.Pod, verdict bool) (events 
 	}
 	now := r.clock.Now()
 	known := begin(since, health.FailsProbe(pod))
-	if before, ok := r.heard.Get(pod.UID); ok && before.(heard).since.Equal(since) {
-		known = before.(heard)
+	if before, ok := r.seen.Get(pod.UID); ok && before.(seenEvents).since.Equal(since) {
+		known = before.(seenEvents)
 	}
 	if known.due(now) || verdict && !known.final {
 		read, err := r.read(ctx, pod)
@@ -125,7 +125,7 @@ func (r *Reader) of(ctx context.Context, pod *corev1.Pod, verdict bool) (events 
 		}
 		known = known.after(now, read)
 		known.final = known.final || verdict
-		r.heard.Add(pod.UID, known)
+		r.seen.Add(pod.UID, known)
 	}
 	return known.events, known.in(now)
 }
@@ -152,20 +152,20 @@ func reduce(event *corev1.Event) corev1.Event {
 	}
 }
 
-// begin is a trouble of which nothing was heard. One of a pod that served is asked about at
+// begin is a trouble of which nothing was seen. One of a pod that served is asked about at
 // once.
-func begin(since time.Time, served bool) heard {
+func begin(since time.Time, served bool) seenEvents {
 	if served {
-		return heard{since: since, served: true, next: since}
+		return seenEvents{since: since, served: true, next: since}
 	}
-	return heard{since: since, next: since.Add(startTime)}
+	return seenEvents{since: since, next: since.Add(startTime)}
 }
 
 // due reports whether it is time to read.
-func (h heard) due(now time.Time) bool { return !h.next.IsZero() && !now.Before(h.next) }
+func (h seenEvents) due(now time.Time) bool { return !h.next.IsZero() && !now.Before(h.next) }
 
 // after is what is known after a read: the older the trouble, the longer until the next.
-func (h heard) after(now time.Time, events []corev1.Event) heard {
+func (h seenEvents) after(now time.Time, events []corev1.Event) seenEvents {
 	age := now.Sub(h.since)
 	h.events, h.next = events, time.Time{}
 	if age >= enough {
@@ -180,7 +180,7 @@ func (h heard) after(now time.Time, events []corev1.Event) heard {
 }
 
 // in is how long it is until the next read; 0: there is none.
-func (h heard) in(now time.Time) time.Duration {
+func (h seenEvents) in(now time.Time) time.Duration {
 	if h.next.IsZero() {
 		return 0
 	}

@@ -25,7 +25,7 @@ func gapsOf(t *testing.T, s *store.Store) []store.Change {
 	return page.Changes
 }
 
-// What was heard last may be stored much later. Whatever happened in between is in the gap.
+// What was seen last may be stored much later. Whatever happened in between is in the gap.
 func TestAGapBeginsWhenTheLastThingWasHeard(t *testing.T) {
 	for name, then := range map[string]func(r *Recorder, j supervisor.Journal) error{
 		"objects are listed again": func(_ *Recorder, j supervisor.Journal) error {
@@ -42,7 +42,7 @@ func TestAGapBeginsWhenTheLastThingWasHeard(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			heard := clock.Now().Add(time.Minute)
+			lastSeen := clock.Now().Add(time.Minute)
 			for _, err := range []error{
 				j.BeginList(ctx, supervisor.Gap{}), j.Listed(ctx, object("a", "uid-a", 1, "x")), j.EndList(ctx, "1", true),
 			} {
@@ -50,11 +50,11 @@ func TestAGapBeginsWhenTheLastThingWasHeard(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			clock.SetTime(heard)
-			if err := j.Bookmark(ctx, "5", heard); err != nil {
+			clock.SetTime(lastSeen)
+			if err := j.Bookmark(ctx, "5", lastSeen); err != nil {
 				t.Fatal(err)
 			}
-			clock.Step(time.Hour) // nothing is heard, and what waits is stored at the end
+			clock.Step(time.Hour) // nothing is seen, and what waits is stored at the end
 			if err := r.Close(ctx); err != nil {
 				t.Fatal(err)
 			}
@@ -77,8 +77,8 @@ func TestAGapBeginsWhenTheLastThingWasHeard(t *testing.T) {
 			if err := r.Close(ctx); err != nil {
 				t.Fatal(err)
 			}
-			if gaps := gapsOf(t, s); len(gaps) != 1 || !gaps[0].Since.Equal(heard) {
-				t.Errorf("the gaps are %+v, and one should begin at %s", gaps, heard)
+			if gaps := gapsOf(t, s); len(gaps) != 1 || !gaps[0].Since.Equal(lastSeen) {
+				t.Errorf("the gaps are %+v, and one should begin at %s", gaps, lastSeen)
 			}
 		})
 	}
@@ -114,7 +114,7 @@ func TestAGapLastsUntilTheListIsAnswered(t *testing.T) {
 	}
 }
 
-// While the watch is behind, a change is heard long after it happened. After a crash the gap begins with what was not heard yet.
+// While the watch is behind, a change is seen long after it happened. After a crash the gap begins with what was not seen yet.
 func TestAGapBeginsWithWhatTheWatchWasBehind(t *testing.T) {
 	ctx := t.Context()
 	clock := testclock.NewFakeClock(noon)

@@ -124,11 +124,11 @@ type coverage struct{ kinds []change.Kind }
 
 func (c coverage) Coverage() supervisor.Coverage {
 	now := time.Now()
-	all := supervisor.Coverage{Time: now, Complete: true, Definitions: supervisor.KindCoverage{State: supervisor.Live, LastHeard: now}}
+	all := supervisor.Coverage{Time: now, Complete: true, Definitions: supervisor.KindCoverage{State: supervisor.Live, LastSeen: now}}
 	for i, kind := range c.kinds {
-		one := supervisor.KindCoverage{Kind: kind, State: supervisor.Live, LastHeard: now, Lag: time.Duration(i) * 10 * time.Millisecond}
+		one := supervisor.KindCoverage{Kind: kind, State: supervisor.Live, LastSeen: now, Lag: time.Duration(i) * 10 * time.Millisecond}
 		if i%4 == 3 {
-			one.State, one.Reason, one.LastHeard = supervisor.Failing, "of "+kind.Resource+" nothing is heard", now.Add(-time.Minute)
+			one.State, one.Reason, one.LastSeen = supervisor.Failing, "of "+kind.Resource+" nothing is heard", now.Add(-time.Minute)
 		}
 		all.Kinds = append(all.Kinds, one)
 	}

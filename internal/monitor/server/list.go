@@ -53,7 +53,7 @@ func (s *server) coverage(r *request) (any, *api.View, error) {
 		answer.States[string(one.State)]++
 		answer.Kinds = append(answer.Kinds, api.Covered{
 			Name: name.String(), Version: one.Kind.Version, State: string(one.State), Since: one.Since, Reason: one.Reason,
-			LastHeard: one.LastHeard, Lag: one.Lag.Seconds(), Gaps: one.Counts.Gaps,
+			LastHeard: one.LastSeen, Lag: one.Lag.Seconds(), Gaps: one.Counts.Gaps,
 		})
 	}
 	return answer, &answer.View, nil

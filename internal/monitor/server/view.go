@@ -114,10 +114,10 @@ func (s *server) viewOf(k *kinds, of ...schema.GroupResource) api.View {
 			behind(&view, lag)
 			continue
 		}
-		if one.LastHeard.IsZero() {
+		if one.LastSeen.IsZero() {
 			lag = -1
 		} else {
-			lag = max(lag, view.Time.Sub(one.LastHeard).Seconds())
+			lag = max(lag, view.Time.Sub(one.LastSeen).Seconds())
 		}
 		uncovered(&view, lag, api.Uncovered{Kind: name.String(), State: string(one.State), Since: one.Since, Reason: one.Reason})
 	}

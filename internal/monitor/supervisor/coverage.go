@@ -25,7 +25,7 @@ const (
 	Listing State = "Listing"
 	// Live is a kind of which every change is seen as it happens.
 	Live State = "Live"
-	// Behind is a kind that was live. Changes are not lost but come later: the API server is not heard, or the store does
+	// Behind is a kind that was live. Changes are not lost but come later: the API server is silent, or the store does
 	// not keep up.
 	Behind State = "Behind"
 	// Refused is a kind that may not be read.
@@ -62,9 +62,9 @@ type KindCoverage struct {
 	State  State
 	Since  time.Time
 	Reason string
-	// LastHeard is when the API server last said something about the kind. A quiet kind is heard of about once in a minute.
-	// It is zero when nothing was ever heard.
-	LastHeard time.Time
+	// LastSeen is when the API server last said something about the kind. A quiet kind is seen about once in a minute.
+	// It is zero when nothing was ever seen.
+	LastSeen time.Time
 	// ResourceVersion is up to where the sink was told everything.
 	ResourceVersion string
 	// Lag is how long the oldest change that was sent, and that the sink has not taken, may have waited.
@@ -134,12 +134,12 @@ func (s *status) count(change func(*Counts)) {
 	change(&s.now.Counts)
 }
 
-// heard writes down that the API server said something.
-func (s *status) heard() {
+// markSeen notes that the API server sent something.
+func (s *status) markSeen() {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	s.now.LastHeard = s.clock.Now()
-	s.drained = s.now.LastHeard
+	s.now.LastSeen = s.clock.Now()
+	s.drained = s.now.LastSeen
 }
 
 // reached writes down up to where the sink was told everything.
@@ -167,7 +167,7 @@ func (s *status) has(n int) {
 	s.reading = time.Time{}
 	s.now.Counts.Bytes += int64(n)
 	if n > 0 {
-		s.now.LastHeard = now
+		s.now.LastSeen = now
 	}
 }
 

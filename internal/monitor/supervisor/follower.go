@@ -301,7 +301,7 @@ func (f *follower) review(ctx context.Context, refusal string) string {
 // live writes down that changes are seen.
 func (f *follower) live() {
 	f.known, f.reviewed = true, false
-	f.status.heard()
+	f.status.markSeen()
 	before := f.status.set(Live, "")
 	if before == Refused {
 		f.allowed()

@@ -105,7 +105,7 @@ type Object struct {
 
 // Gap is a time in which changes may have been missed. It ends when the list is answered that closes it, or now.
 type Gap struct {
-	// Since is when the last thing was heard. It is zero when there is no gap, or nobody knows.
+	// Since is when the last thing was seen. It is zero when there is no gap, or nobody knows.
 	Since time.Time
 	// Reason says why, empty when there is no gap. It is a sentence for people, from a few that are fixed.
 	Reason string

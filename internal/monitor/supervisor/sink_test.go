@@ -50,7 +50,7 @@ type memoryKind struct {
 	gap        Gap
 	busy       bool
 	events     int
-	heard      bool // a watch has said something
+	anySeen    bool // a watch has said something
 }
 
 // memoryGap is a gap that a list closed: what happened in between may not have been seen.
@@ -181,7 +181,7 @@ func (j *memoryJournal) Event(ctx context.Context, event Event) error {
 		}
 		k.previous, k.checkpoint = k.checkpoint, event.Object.ResourceVersion
 		k.events++
-		k.heard = true
+		k.anySeen = true
 		j.keep(k, event)
 	})
 }
@@ -201,12 +201,12 @@ func (j *memoryJournal) keep(k *memoryKind, event Event) {
 }
 
 func (j *memoryJournal) Bookmark(ctx context.Context, version string, _ time.Time) error {
-	return j.call(ctx, "bookmark", func(k *memoryKind) { k.checkpoint, k.heard = version, true })
+	return j.call(ctx, "bookmark", func(k *memoryKind) { k.checkpoint, k.anySeen = version, true })
 }
 
 func (j *memoryJournal) BeginList(ctx context.Context, gap Gap) error {
 	return j.call(ctx, "begin", func(k *memoryKind) {
-		if gap.Reason == "" && k.checkpoint != "" && (k.heard || len(k.seen) > 0) {
+		if gap.Reason == "" && k.checkpoint != "" && (k.anySeen || len(k.seen) > 0) {
 			j.sink.t.Errorf("%s: a list after %s without a reason", memoryKey(k.kind), k.checkpoint)
 		}
 		k.listing = map[string]bool{}
