@@ -48,12 +48,12 @@ func FuzzConfiguration(f *testing.F) {
 			wantWhole(t, file, c)
 		}
 		options, failed := optionsOf(c.Repository)
-		told := fmt.Sprintf("%v %+v %#v %v %v", options, options, options.Location.S3, err, failed)
+		reported := fmt.Sprintf("%v %+v %#v %v %v", options, options, options.Location.S3, err, failed)
 		if s := options.Location.S3; s != nil {
-			told += fmt.Sprintf("%v %+v %s", *s, *s, options.Location)
+			reported += fmt.Sprintf("%v %+v %s", *s, *s, options.Location)
 		}
 		raw, _ := json.Marshal(options)
-		if text := told + string(raw); strings.Contains(text, hiddenMark) && !bytes.Contains(config, []byte(hiddenMark)) && !strings.Contains(id, hiddenMark) {
+		if text := reported + string(raw); strings.Contains(text, hiddenMark) && !bytes.Contains(config, []byte(hiddenMark)) && !strings.Contains(id, hiddenMark) {
 			t.Errorf("a secret is told: %s", text)
 		}
 		if failed == nil && options.Location.S3 != nil && strings.ContainsAny(options.Location.S3.Endpoint, "/?#@") {

@@ -29,11 +29,11 @@ func TestThePageOnDisasterRecoverySaysWhatIs(t *testing.T) {
 	if c, err := readConfig(b.path("example.json")); err != nil || c.Repository.S3 == nil || c.Expire.Retention == nil {
 		t.Errorf("got %+v, %v", c, err)
 	}
-	told := map[engine.Kind]int{}
+	reported := map[engine.Kind]int{}
 	for _, row := range regexp.MustCompile("(?m)^\\| (\\d+) \\| `(\\w+)` \\|").FindAllSubmatch(page, -1) {
-		told[engine.Kind(row[2])], _ = strconv.Atoi(string(row[1]))
+		reported[engine.Kind(row[2])], _ = strconv.Atoi(string(row[1]))
 	}
-	if diff := cmp.Diff(exitCodes, told); diff != "" {
+	if diff := cmp.Diff(exitCodes, reported); diff != "" {
 		t.Errorf("exit codes (-program +page):\n%s", diff)
 	}
 	for name := range commands {

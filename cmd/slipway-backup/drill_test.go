@@ -251,21 +251,21 @@ func TestADrillOfACopyThatIsOfAnEarlierMoment(t *testing.T) {
 	if !made.Snapshot.SourceTime.Equal(moment) || !made.Snapshot.Start.After(moment) {
 		t.Errorf("it is of %s and was read at %s, want one of %s", made.Snapshot.SourceTime, made.Snapshot.Start, moment)
 	}
-	for told, want := range map[time.Duration]engine.Kind{0: "", -time.Minute: "", time.Minute: engine.KindSnapshotDiffers} {
+	for reported, want := range map[time.Duration]engine.Kind{0: "", -time.Minute: "", time.Minute: engine.KindSnapshotDiffers} {
 		if err := os.RemoveAll(b.path("scratch/shop-data")); err != nil {
 			t.Fatal(err)
 		}
 		b.config.Drill.NotBefore = moment
 		b.config.Drill.Volumes[0] = mover.DrillVolume{
-			Volume: "shop-data", Snapshot: made.Snapshot.ID, Run: "staged/shop-data", SourceTime: moment.Add(told), Manifest: made.Snapshot.Manifest,
+			Volume: "shop-data", Snapshot: made.Snapshot.ID, Run: "staged/shop-data", SourceTime: moment.Add(reported), Manifest: made.Snapshot.Manifest,
 		}
 		o := b.process(t, "restore")
 		if o.result.Kind != want {
-			t.Errorf("told %s: got %s, want %q", told, o.raw, want)
+			t.Errorf("told %s: got %s, want %q", reported, o.raw, want)
 		}
 		if want == "" {
 			if o := b.process(t, "compare"); o.code != 0 {
-				t.Errorf("told %s: %s", told, o.raw)
+				t.Errorf("told %s: %s", reported, o.raw)
 			}
 		}
 	}

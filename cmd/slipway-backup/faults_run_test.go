@@ -92,7 +92,7 @@ func (i *injection) program(step mover.Step, file string, faulty bool) (argument
 // run runs a step as the container of a pod does, and says how it ended as the kubelet does.
 func (i *injection) run(step mover.Step, faulty bool) corev1.ContainerStateTerminated {
 	if faulty && i.lie != nil {
-		if raw, told := i.lie(step); told {
+		if raw, reported := i.lie(step); reported {
 			i.results[step] = raw
 			return corev1.ContainerStateTerminated{Message: string(raw)}
 		}

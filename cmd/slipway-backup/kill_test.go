@@ -32,10 +32,10 @@ var (
 // completed, and verified, restores byte by byte, and nothing in the repository is damaged.
 func TestNothingCompletedIsLost(t *testing.T) {
 	c := newCampaign(t)
-	for told := 0; c.killed < *kills; {
-		if c.round(); c.killed >= told+100 {
-			told = c.killed
-			t.Logf("%d killed", told)
+	for reported := 0; c.killed < *kills; {
+		if c.round(); c.killed >= reported+100 {
+			reported = c.killed
+			t.Logf("%d killed", reported)
 		}
 	}
 	c.restoreAll()
@@ -136,18 +136,18 @@ func (c *campaign) accept(run string) {
 }
 
 func (c *campaign) expire() {
-	told := slices.Sorted(maps.Keys(c.leaving))
+	reported := slices.Sorted(maps.Keys(c.leaving))
 	ids := slices.Sorted(maps.Keys(c.held))
 	c.random.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 	for len(ids) > 4 {
-		told = append(told, ids[0])
+		reported = append(reported, ids[0])
 		delete(c.held, ids[0])
 		c.leaving[ids[0]] = true
 		ids = ids[1:]
 	}
-	c.config.Expire.Snapshots = told
+	c.config.Expire.Snapshots = reported
 	if _, killed := c.attempt("expire"); !killed {
-		c.expired += len(told)
+		c.expired += len(reported)
 		clear(c.leaving)
 	}
 }

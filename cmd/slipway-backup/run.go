@@ -73,7 +73,7 @@ func (p program) run(ctx context.Context, command, configFile string) int {
 	}
 	if err == nil {
 		log.Info("starting", "version", version, "command", command, "repository", w.options.Location.String())
-		stop := p.tellProgress(log, w.meter)
+		stop := p.reportProgress(log, w.meter)
 		err = commands[command](ctx, w)
 		stop()
 	}
@@ -83,7 +83,7 @@ func (p program) run(ctx context.Context, command, configFile string) int {
 			log.Info("snapshot", "snapshot", s)
 		}
 	}
-	if written := p.tellResult(scrub, w.result); written != nil {
+	if written := p.reportResult(scrub, w.result); written != nil {
 		log.Error("the result could not be written", "error", written)
 		err = errors.Join(err, written)
 	}
@@ -103,11 +103,11 @@ func (p program) repositoryClock() clock.PassiveClock {
 	return p.clock
 }
 
-// tellProgress writes a line from time to time until the function that it returns is called.
-func (p program) tellProgress(log *slog.Logger, meter *engine.Meter) (stop func()) {
+// reportProgress writes a line from time to time until the function that it returns is called.
+func (p program) reportProgress(log *slog.Logger, meter *engine.Meter) (stop func()) {
 	done := make(chan struct{})
-	var telling sync.WaitGroup
-	telling.Go(func() {
+	var reporting sync.WaitGroup
+	reporting.Go(func() {
 		ticker := time.NewTicker(p.interval)
 		defer ticker.Stop()
 		for {
@@ -121,12 +121,12 @@ func (p program) tellProgress(log *slog.Logger, meter *engine.Meter) (stop func(
 	})
 	return func() {
 		close(done)
-		telling.Wait()
+		reporting.Wait()
 	}
 }
 
-// tellResult writes the result. The file is not replaced: in a pod it is a mount of its own.
-func (p program) tellResult(scrub *scrubber, r *result) error {
+// reportResult writes the result. The file is not replaced: in a pod it is a mount of its own.
+func (p program) reportResult(scrub *scrubber, r *result) error {
 	if p.resultFile == "" {
 		return nil
 	}

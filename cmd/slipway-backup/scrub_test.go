@@ -62,13 +62,13 @@ func someResult(random *rand.Rand) *result {
 
 // withTexts is a result whose texts for people quote something.
 func withTexts(r *result, quote string) *result {
-	told := *r
-	told.Message = "a server said " + quote
+	reported := *r
+	reported.Message = "a server said " + quote
 	snapshot, restore := *r.Snapshot, *r.Restore
 	snapshot.Stats.UnreadableExamples, snapshot.Stats.SkippedExamples = []string{quote + ": denied"}, []string{"socket " + quote}
 	restore.Examples, restore.Snapshot.Stats.UnreadableExamples = []string{quote}, []string{quote}
-	told.Snapshot, told.Restore = &snapshot, &restore
-	return &told
+	reported.Snapshot, reported.Restore = &snapshot, &restore
+	return &reported
 }
 
 // Whatever the secrets are, nothing that the operator compares or counts is changed by them, and no text for people has one.

@@ -52,8 +52,8 @@ func IsInOrder(list []*corev1ac.EnvVarApplyConfiguration) bool {
 
 // Bounds of what is said of variables that refer to each other.
 const (
-	maxToldNames = 5
-	maxToldName  = 64
+	maxReportedNames = 5
+	maxReportedName  = 64
 )
 
 // EnvProblem says which variables refer to each other, so that none can come first, or nothing. A variable that refers to
@@ -65,7 +65,7 @@ func EnvProblem(values map[string]slipwayv1alpha1.EnvValue, sources []slipwayv1a
 			continue
 		}
 		if circle := walk.visit(name); circle != nil {
-			return told(circle)
+			return describeCircle(circle)
 		}
 	}
 	return ""
@@ -118,15 +118,15 @@ func mayGive(sources []slipwayv1alpha1.EnvFromSource, name string) bool {
 	})
 }
 
-func told(circle []string) string {
-	first := text.Cut(circle[0], maxToldName)
+func describeCircle(circle []string) string {
+	first := text.Cut(circle[0], maxReportedName)
 	if len(circle) == 1 {
 		return fmt.Sprintf("%s refers to itself: $(%s) is what an entry of envFrom without keys gives, and there is none; $$(%s) is the text",
 			first, first, first)
 	}
 	var names []string
-	for _, name := range circle[:min(len(circle), maxToldNames)] {
-		names = append(names, text.Cut(name, maxToldName))
+	for _, name := range circle[:min(len(circle), maxReportedNames)] {
+		names = append(names, text.Cut(name, maxReportedName))
 	}
 	if more := len(circle) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))

@@ -36,11 +36,11 @@ func (s *subject) byConventions() Verdict {
 	whole, required := s.reading()
 	conditions, complete := readConditions(s.status["conditions"], ".status.conditions")
 	signals := whole.signals(conditions)
-	said := len(signals) > 0
+	reported := len(signals) > 0
 	more, completeItems := s.itemSignals()
 	signals = append(signals, more...)
 	complete = complete && completeItems
-	if said {
+	if reported {
 		signals = append(signals, missing(conditions, required)...)
 	}
 	words := s.wordSignals()

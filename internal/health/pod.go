@@ -23,24 +23,24 @@ const terminalRestarts = 3
 // containers, containers, probes. The events of the pod explain what its status does not. A
 // container that has never passed its probe counts as starting.
 func Pod(pod *corev1.Pod, events ...corev1.Event) Verdict {
-	return evaluatePod(pod, told{events: events})
+	return evaluatePod(pod, reported{events: events})
 }
 
 // LatePod evaluates a pod that had enough time to start. A container that has never passed its
 // probe counts as failed.
 func LatePod(pod *corev1.Pod, events ...corev1.Event) Verdict {
-	return evaluatePod(pod, told{events: events, late: true})
+	return evaluatePod(pod, reported{events: events, late: true})
 }
 
-// told is the information besides the pod itself.
-type told struct {
+// reported is the information besides the pod itself.
+type reported struct {
 	// events are events of the pod.
 	events []corev1.Event
 	// late means that the containers had enough time to start.
 	late bool
 }
 
-func evaluatePod(pod *corev1.Pod, told told) Verdict {
+func evaluatePod(pod *corev1.Pod, reported reported) Verdict {
 	if !pod.DeletionTimestamp.IsZero() {
 		return Verdict{State: Terminating, Reason: slipwayv1alpha1.ReasonTerminating, Message: fmt.Sprintf("pod %q is being deleted", pod.Name)}
 	}
@@ -53,25 +53,25 @@ func evaluatePod(pod *corev1.Pod, told told) Verdict {
 	if verdict := gated(pod); verdict != nil {
 		return *verdict
 	}
-	if verdict := sandbox(pod, told.events); verdict != nil {
+	if verdict := sandbox(pod, reported.events); verdict != nil {
 		return *verdict
 	}
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		if verdict := container(pod, status, told); verdict != nil {
+		if verdict := container(pod, status, reported); verdict != nil {
 			return *verdict
 		}
 	}
 	if c := podCondition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue {
 		return Verdict{State: Healthy}
 	}
-	if told.late {
+	if reported.late {
 		for _, status := range pod.Status.ContainerStatuses {
-			if verdict := failingProbe(pod, status, told.events); verdict != nil {
+			if verdict := failingProbe(pod, status, reported.events); verdict != nil {
 				return *verdict
 			}
 		}
 	}
-	return Verdict{State: Progressing, Reason: ReasonNotReady, Message: waitingText(pod, told.events)}
+	return Verdict{State: Progressing, Reason: ReasonNotReady, Message: waitingText(pod, reported.events)}
 }
 
 func failedPod(pod *corev1.Pod) Verdict {
@@ -90,7 +90,7 @@ func failedPod(pod *corev1.Pod) Verdict {
 }
 
 // container returns nil if the container has no problem.
-func container(pod *corev1.Pod, status corev1.ContainerStatus, told told) *Verdict {
+func container(pod *corev1.Pod, status corev1.ContainerStatus, reported reported) *Verdict {
 	where := fmt.Sprintf("pod %q container %q", pod.Name, status.Name)
 	if isInit(pod, status.Name) {
 		where = fmt.Sprintf("pod %q init container %q", pod.Name, status.Name)
@@ -101,9 +101,9 @@ func container(pod *corev1.Pod, status corev1.ContainerStatus, told told) *Verdi
 		}
 	}
 	if wasReady(pod, status) {
-		return failingProbe(pod, status, told.events)
+		return failingProbe(pod, status, reported.events)
 	}
-	return endedContainer(pod, where, status, told.events)
+	return endedContainer(pod, where, status, reported.events)
 }
 
 // wasReady reports whether a running container was ready in its current run. Then the end

@@ -125,7 +125,7 @@ func (c *rightsCheck) NeedLeaderElection() bool { return false }
 
 // Start runs until the context ends.
 func (c *rightsCheck) Start(ctx context.Context) error {
-	var told []excess
+	var reported []excess
 	for {
 		next := rightsEvery
 		found, err := excessRights(c.options, func(right strongRight, namespace string) (bool, error) { return c.has(ctx, right, namespace) })
@@ -136,8 +136,8 @@ func (c *rightsCheck) Start(ctx context.Context) error {
 			c.log.V(1).Info("the API server does not say what the operator may do", "error", err.Error())
 			next = rightsAgain
 		default:
-			c.tell(found, told)
-			told = found
+			c.report(found, reported)
+			reported = found
 		}
 		timer := c.clock.NewTimer(next)
 		select {
@@ -149,8 +149,8 @@ func (c *rightsCheck) Start(ctx context.Context) error {
 	}
 }
 
-// tell sets the metrics, and logs what is new.
-func (c *rightsCheck) tell(found, told []excess) {
+// report sets the metrics, and logs what is new.
+func (c *rightsCheck) report(found, reported []excess) {
 	for _, right := range strongRights() {
 		has := 0.0
 		if slices.ContainsFunc(found, func(e excess) bool { return e.Right == right.name }) {
@@ -159,7 +159,7 @@ func (c *rightsCheck) tell(found, told []excess) {
 		c.gauge.WithLabelValues(right.name).Set(has)
 	}
 	for _, one := range found {
-		if slices.Contains(told, one) {
+		if slices.Contains(reported, one) {
 			continue
 		}
 		c.log.Info("the operator may do what it does not ask for: a binding of another install, or of somebody else, gives it to its ServiceAccount",

@@ -99,9 +99,9 @@ func TestAnOperatorForSomeNamespacesNeedsNoRightInTheCluster(t *testing.T) {
 		attach(t, first, parent)
 	}
 	for _, namespace := range []string{second, first} {
-		environment.Eventually(t, func() error { return told(t, namespace) })
+		environment.Eventually(t, func() error { return reported(t, namespace) })
 	}
-	if err := told(t, other); err == nil {
+	if err := reported(t, other); err == nil {
 		t.Error("it works in a namespace that it was not given")
 	}
 	record.mutex.Lock()
@@ -146,9 +146,9 @@ func attach(t *testing.T, namespace, parent string) {
 	})
 }
 
-// told returns an error until the Deployments of a namespace exist and both objects have a
+// reported returns an error until the Deployments of a namespace exist and both objects have a
 // status.
-func told(t *testing.T, namespace string) error {
+func reported(t *testing.T, namespace string) error {
 	app, gateway := &slipwayv1alpha1.WebApp{}, &slipwayv1alpha1.APIGateway{}
 	if err := env.Client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "shop"}, app); err != nil {
 		return err

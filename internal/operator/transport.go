@@ -32,7 +32,7 @@ func (s sentOnce) RoundTrip(request *http.Request) (*http.Response, error) {
 		return response, err
 	}
 	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil {
-		if err := tellDelay(request, response, seconds); err != nil {
+		if err := reportDelay(request, response, seconds); err != nil {
 			return nil, err
 		}
 	}
@@ -43,10 +43,10 @@ func (s sentOnce) RoundTrip(request *http.Request) (*http.Response, error) {
 // maxRefusal bounds how much of a refusal in plain words is passed on.
 const maxRefusal = 4096
 
-// tellDelay says in the body of a refusal how long to wait, where it does not say so
+// reportDelay says in the body of a refusal how long to wait, where it does not say so
 // already. An overloaded API server answers in plain words, with the delay in the header
 // alone.
-func tellDelay(request *http.Request, response *http.Response, seconds int) error {
+func reportDelay(request *http.Request, response *http.Response, seconds int) error {
 	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	if kind != "text/plain" && kind != "" {
 		return nil

@@ -476,9 +476,9 @@ func TestHooksHaveARoleOfTheirOwnAndOnlyWhereAskedFor(t *testing.T) {
 		t.Run(set, func(t *testing.T) {
 			objects := parse(t, render(t, "ops", "--set", set))
 			deployment := as[appsv1.Deployment](t, named(t, objects, "Deployment", "ops", operatorName))
-			told := slices.Contains(deployment.Spec.Template.Spec.Containers[0].Args, "--backup-hooks")
-			if told != (namespaces != nil) {
-				t.Errorf("the operator is told to run hooks: %v", told)
+			reported := slices.Contains(deployment.Spec.Template.Spec.Containers[0].Args, "--backup-hooks")
+			if reported != (namespaces != nil) {
+				t.Errorf("the operator is told to run hooks: %v", reported)
 			}
 			var got []string
 			for _, object := range objects {

@@ -79,11 +79,11 @@ func TestKilledRunsLeaveNothing(t *testing.T) {
 	}
 	killers.Wait()
 	f.nothingIsLeft()
-	var told []string
+	var reported []string
 	for way := range counts {
-		told = append(told, fmt.Sprintf("%d %s", counts[way].Load(), wayNames[way]))
+		reported = append(reported, fmt.Sprintf("%d %s", counts[way].Load(), wayNames[way]))
 	}
-	f.Measured("%d runs killed (%s): %d of them completed, and nothing is left", kills, strings.Join(told, ", "), completed.Load())
+	f.Measured("%d runs killed (%s): %d of them completed, and nothing is left", kills, strings.Join(reported, ", "), completed.Load())
 }
 
 // The ways in which a run is killed.

@@ -140,7 +140,7 @@ func TestARequiredSnapshotThatCannotBeTakenFailsTheRun(t *testing.T) {
 	f.Patience = 11 * time.Minute
 	f.Ran("now", slipwayv1alpha1.BackupFailed, slipwayv1alpha1.ReasonNoVolumeSnapshotClass)
 
-	// Where it is not asked for, the volume itself is read, and that is told.
+	// Where it is not asked for, the volume itself is read, and that is reported.
 	f.backup("auto", "data", slipwayv1alpha1.VolumeSnapshotAuto)
 	f.StartRun("auto", "live")
 	run := f.Ran("live", slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.ReasonVerified)

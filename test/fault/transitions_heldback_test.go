@@ -61,7 +61,7 @@ func (s *specTrial) hold(t *testing.T, i int, value heldBack) error {
 		if err := now.upToDate(generation); err != nil {
 			return err
 		}
-		if err := value.told(now); err != nil {
+		if err := value.reported(now); err != nil {
 			return err
 		}
 		return errors.Join(s.differs(before, rest(now.state), "what was made of it changed (-before +after)"), truthful(now))
@@ -81,7 +81,7 @@ func (s *specTrial) bornHeldBack(t *testing.T, value heldBack) error {
 		return err
 	}
 	if _, err := s.rig.await(t, place, last, s.name, shortRest, func(now family) error {
-		return errors.Join(now.upToDate(1), value.told(now), truthful(now))
+		return errors.Join(now.upToDate(1), value.reported(now), truthful(now))
 	}); err != nil {
 		return err
 	}
@@ -93,8 +93,8 @@ func (s *specTrial) bornHeldBack(t *testing.T, value heldBack) error {
 	return s.rig.remove(t, last, s.name)
 }
 
-// told tells whether the conditions say that the value cannot be carried out.
-func (h heldBack) told(now family) error {
+// reported tells whether the conditions say that the value cannot be carried out.
+func (h heldBack) reported(now family) error {
 	conditionType, status, _ := strings.Cut(h.Condition, "=")
 	c := meta.FindStatusCondition(now.conditions(), conditionType)
 	if c == nil || string(c.Status) != status || !strings.Contains(c.Message, h.Says) {

@@ -125,7 +125,7 @@ func (g *generator) outlived(uid types.UID, definition types.UID) bool {
 }
 
 // judge compares one object. What was before a kind was first listed nobody can know.
-func (g *generator) judge(r *result, uid types.UID, one *truth, told *story, gaps []gapSpan, begun time.Time) {
+func (g *generator) judge(r *result, uid types.UID, one *truth, reported *story, gaps []gapSpan, begun time.Time) {
 	inGap := func(at time.Time) bool {
 		for _, gap := range gaps {
 			if !at.Before(gap.since.Add(-slack)) && !at.After(gap.until.Add(slack)) {
@@ -134,7 +134,7 @@ func (g *generator) judge(r *result, uid types.UID, one *truth, told *story, gap
 		}
 		return false
 	}
-	if told == nil {
+	if reported == nil {
 		born := one.revisions[0].at
 		never := begun.IsZero() || !one.gone.IsZero() && one.gone.Before(begun.Add(slack))
 		if !never && (!inGap(born) || one.gone.IsZero()) {
@@ -142,12 +142,12 @@ func (g *generator) judge(r *result, uid types.UID, one *truth, told *story, gap
 		}
 		return
 	}
-	if !one.gone.IsZero() && !told.deleted {
+	if !one.gone.IsZero() && !reported.deleted {
 		r.fault(&r.Deletes, "the deletion of %s %s (%s) is missing", one.resource, one.name, uid)
 	}
 	for _, revision := range one.revisions {
 		switch {
-		case told.versions[revision.version], told.first == change.Baseline && revision.version < told.lowest:
+		case reported.versions[revision.version], reported.first == change.Baseline && revision.version < reported.lowest:
 		case inGap(revision.at):
 			r.InGaps++
 		default:

@@ -41,7 +41,7 @@ func TestLatency(t *testing.T) {
 	}
 	w := s.newWriter(t, numbered(0), liveObjects/10)
 	w.brakes = true
-	p := newProcess(t, s.Config, settings{told: true, more: fmt.Sprintf("webhooks: [{name: bench, url: %q}]\n", hook.URL)})
+	p := newProcess(t, s.Config, settings{reported: true, more: fmt.Sprintf("webhooks: [{name: bench, url: %q}]\n", hook.URL)})
 	p.start()
 	p.follows(ownKinds+1, time.Minute)
 	p.inside()
@@ -58,7 +58,7 @@ func TestLatency(t *testing.T) {
 	p.end(syscall.SIGTERM)
 
 	rate := float64(len(done)) / size.during.Seconds()
-	known := told(t, p.told)
+	known := reported(t, p.reported)
 	var durable, first spread
 	late := 0
 	wasBroken := map[int]bool{}

@@ -113,7 +113,7 @@ func compareLosses(t *testing.T, s *server, w *writer, what string, disturb func
 	plain.end(syscall.SIGTERM)
 	done := w.taken()
 	lost, inGaps := missing(t, monitor.folder, w.kind.group, done)
-	seen, unseen := told(t, plain.told), 0
+	seen, unseen := reported(t, plain.reported), 0
 	for _, one := range done {
 		if _, found := seen[one.version]; !found {
 			unseen++

@@ -29,13 +29,13 @@ const goLimit = "GOMEMLIMIT=576MiB"
 
 // process is the monitor, or the watcher that it is compared with.
 type process struct {
-	t                         *testing.T
-	role                      string
-	folder, config, access    string
-	metrics, debug, api, told string
-	environment               []string
-	log                       *os.File
-	command                   *exec.Cmd
+	t                             *testing.T
+	role                          string
+	folder, config, access        string
+	metrics, debug, api, reported string
+	environment                   []string
+	log                           *os.File
+	command                       *exec.Cmd
 	// spent is the processor time of lives that have ended.
 	spent time.Duration
 }
@@ -47,8 +47,8 @@ type settings struct {
 	role    string
 	// server is where the API server is, when it is not where the access says.
 	server string
-	// told makes the monitor write a line for each change that is stored.
-	told bool
+	// reported makes the monitor write a line for each change that is stored.
+	reported bool
 	// store is the folder of the history. Default: a new one.
 	store string
 	// more is added to the configuration.
@@ -61,7 +61,7 @@ func newProcess(t *testing.T, access *rest.Config, s settings) *process {
 	dir := t.TempDir()
 	p := &process{
 		t: t, role: s.role, folder: s.store, config: filepath.Join(dir, "config.yaml"), access: filepath.Join(dir, "kubeconfig"),
-		told: filepath.Join(dir, "told"), metrics: freeAddress(t), debug: freeAddress(t), api: freeAddress(t),
+		reported: filepath.Join(dir, "told"), metrics: freeAddress(t), debug: freeAddress(t), api: freeAddress(t),
 	}
 	if p.role == "" {
 		p.role = monitorRole
@@ -79,8 +79,8 @@ func newProcess(t *testing.T, access *rest.Config, s settings) *process {
 		t.Fatal(err)
 	}
 	p.environment = append(os.Environ(), goLimit, childEnv+"="+p.role, "BENCH_CHILD_DEBUG="+p.debug)
-	if s.told || p.role == plainRole {
-		p.environment = append(p.environment, "BENCH_CHILD_TOLD="+p.told)
+	if s.reported || p.role == plainRole {
+		p.environment = append(p.environment, "BENCH_CHILD_TOLD="+p.reported)
 	}
 	if s.program != "" {
 		p.environment = append(os.Environ(), goLimit)

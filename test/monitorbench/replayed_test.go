@@ -48,12 +48,12 @@ func measureReplay(t *testing.T, name string, kinds int, goal float64) {
 	_, most := p.memory()
 	rate := float64(sent) / took.Seconds()
 	what := "replayed watch of " + name + ": changes a second, until the last is on the disk"
-	told := "%.0f changes/s for %.0f s (%d, %.0f µs CPU each, %.0f in a write to the disk); resident at most %d MiB"
+	reported := "%.0f changes/s for %.0f s (%d, %.0f µs CPU each, %.0f in a write to the disk); resident at most %d MiB"
 	arguments := []any{rate, took.Seconds(), sent, float64(used.Microseconds()) / float64(sent), float64(sent) / float64(after.Commits-before.Commits), most / mebibyte}
 	if goal > 0 {
-		results.least(t, rate, goal, what, "2000", told, arguments...)
+		results.least(t, rate, goal, what, "2000", reported, arguments...)
 	} else {
-		results.tell(what, told, arguments...)
+		results.tell(what, reported, arguments...)
 	}
 	if after.Written-before.Written < int64(sent) {
 		t.Errorf("%d of %d changes are stored", after.Written-before.Written, sent)

@@ -253,8 +253,8 @@ func missing(t *testing.T, folder string, group string, done []written) (lost, i
 	return lost, inGaps
 }
 
-// told reads the lines of a process: when each resource version was known.
-func told(t *testing.T, file string) map[int]time.Time {
+// reported reads the lines of a process: when each resource version was known.
+func reported(t *testing.T, file string) map[int]time.Time {
 	t.Helper()
 	content, err := os.ReadFile(file)
 	if err != nil {

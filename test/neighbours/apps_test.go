@@ -24,8 +24,8 @@ func (t *tenant) app(name string) {
 	})
 }
 
-// told waits until the operator has told of an application.
-func (t *tenant) told(name string) {
+// reported waits until the operator has told of an application.
+func (t *tenant) reported(name string) {
 	t.Helper()
 	app := &slipwayv1alpha1.WebApp{}
 	t.Eventually(func() error {
@@ -43,15 +43,15 @@ func TestManyAppsOfOneTenantDoNotDelayAnothers(t *testing.T) {
 	quiet, greedy := newTenant(t, "quiet"), newTenant(t, "greedy")
 	alone := median(5, func(i int) {
 		quiet.app(name("alone", i))
-		quiet.told(name("alone", i))
+		quiet.reported(name("alone", i))
 	})
 	for i := range manyApps {
 		greedy.app(name("many", i))
 	}
 	beside := median(5, func(i int) {
 		quiet.app(name("beside", i))
-		quiet.told(name("beside", i))
+		quiet.reported(name("beside", i))
 	})
 	compare(quiet.Fixture, fmt.Sprintf("a new WebApp is told of beside %d of another tenant", manyApps), alone, beside)
-	greedy.told(name("many", manyApps-1))
+	greedy.reported(name("many", manyApps-1))
 }

@@ -33,7 +33,7 @@ func TestDumpsThatHangDoNotTakeThePlacesOfAnother(t *testing.T) {
 	for _, tenant := range []*tenant{quiet, greedy} {
 		tenant.StartS3()
 		tenant.app("shop")
-		tenant.told("shop")
+		tenant.reported("shop")
 	}
 	quiet.dumped("small", "/slipway-demo", "dump", "10")
 	backup := func(name string) {

@@ -107,10 +107,10 @@ spec: {kinds: [{group: slipway.dev, kind: WebApp}], when: object.spec.missing ==
 func startMonitor(t *testing.T, c *cluster) {
 	t.Helper()
 	metrics := freePort(t)
-	told := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	t.Cleanup(told.Close)
+	reported := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(reported.Close)
 	file := writeFile(t, "config.yaml", []byte(fmt.Sprintf("listen: {metrics: %q, probes: \"0\", api: \"0\"}\nstore: {folder: %q}\nwebhooks: [{name: on-call, url: %q}]\n",
-		at(metrics), t.TempDir(), told.URL)))
+		at(metrics), t.TempDir(), reported.URL)))
 	run(t, nil, tool(t, "MONITOR"), "--config="+file, "--kubeconfig="+c.kubeconfig)
 	set := &appsv1.StatefulSet{}
 	if err := yaml.Unmarshal([]byte(readFile(t, filepath.Join(root, "config", "monitor", "statefulset.yaml"))), set); err != nil {

@@ -73,7 +73,7 @@ func unready(reason string, more ...claim) []claim {
 	return append([]claim{{condition: slipwayv1alpha1.ConditionReady, status: metav1.ConditionFalse, reason: reason, named: true}}, more...)
 }
 
-// backupFaults are names in a Backup that lead nowhere. They are told before any run, which may be months away.
+// backupFaults are names in a Backup that lead nowhere. They are reported before any run, which may be months away.
 func backupFaults() map[string]fault {
 	return map[string]fault{
 		"a Backup of a claim that does not exist": {

@@ -152,12 +152,12 @@ func try(t *testing.T, name string, fault fault) {
 		known = time.Now()
 	}
 	f.Patience = 40 * time.Second
-	told := f.subject.First(begun, fault.says[0].condition+" "+fault.says[0].reason, f.claims(fault.says))
+	reported := f.subject.First(begun, fault.says[0].condition+" "+fault.says[0].reason, f.claims(fault.says))
 	if fault.known != nil {
 		known = f.shown(begun, "what status says", fault.known)
-		f.notBefore(told.At, known)
+		f.notBefore(reported.At, known)
 	}
-	result := result{name: name, subject: kindOf(fault.subject), told: f.late(told.At, known, "told"), message: f.message(told.Object)}
+	result := result{name: name, subject: kindOf(fault.subject), reported: f.late(reported.At, known, "told"), message: f.message(reported.Object)}
 	if fault.answer != "" {
 		result.message = f.message(f.answered(begun, known))
 	}
@@ -167,10 +167,10 @@ func try(t *testing.T, name string, fault fault) {
 
 	f.Patience = livetest.Patience
 	if fault.still != nil {
-		f.saysTheSame(told.At)
+		f.saysTheSame(reported.At)
 	}
 	if fault.ends != nil {
-		f.subject.First(told.At, "how it ends", f.claims(fault.ends))
+		f.subject.First(reported.At, "how it ends", f.claims(fault.ends))
 	}
 
 	if fault.mend != nil {
@@ -182,7 +182,7 @@ func try(t *testing.T, name string, fault fault) {
 		f.forgot(mended)
 	}
 	f.wasTruthful(begun)
-	f.Measured("%s: told after %v: %s", name, result.told.Round(time.Millisecond), result.message)
+	f.Measured("%s: told after %v: %s", name, result.reported.Round(time.Millisecond), result.message)
 	results.add(result)
 }
 
@@ -368,7 +368,7 @@ func (f *trial) answered(begun, known time.Time) client.Object {
 	f.Helper()
 	names := append(slices.Clone(f.fault.names), f.fault.answer)
 	says := f.fault.says[0]
-	told := f.subject.First(begun, says.condition+" with "+f.fault.answer, func(s livetest.Sighting) bool {
+	reported := f.subject.First(begun, says.condition+" with "+f.fault.answer, func(s livetest.Sighting) bool {
 		said := f.said(s)
 		return said != nil && said.observed && says.check(said, names) == nil
 	})
@@ -378,20 +378,20 @@ func (f *trial) answered(begun, known time.Time) client.Object {
 	})
 	// The first failure is written before the pod is unready, and asks for nothing yet.
 	after := max(0, written.Sub(known))
-	if late, most := told.At.Sub(known.Add(after)), goal+after/2; late > most {
+	if late, most := reported.At.Sub(known.Add(after)), goal+after/2; late > most {
 		f.Errorf("it said %q %v after the kubelet did, want at most %v", f.fault.answer, late.Round(time.Millisecond), most.Round(time.Millisecond))
 	}
-	return told.Object
+	return reported.Object
 }
 
 // saysTheSame waits until the fault has lasted for a while, and checks that status has said the same all the time.
-func (f *trial) saysTheSame(told time.Time) {
+func (f *trial) saysTheSame(reported time.Time) {
 	f.Helper()
-	f.Earliest(told, "that the fault lasts", f.fault.still, f.seen...)
+	f.Earliest(reported, "that the fault lasts", f.fault.still, f.seen...)
 	says := f.claims(f.fault.says)
 	for _, s := range f.subject.All() {
-		if said := f.said(s); said != nil && !s.At.Before(told) && !says(s) {
-			f.Errorf("%v after it was told, and before the mend, it says %+v", s.At.Sub(told).Round(time.Millisecond), said.conditions)
+		if said := f.said(s); said != nil && !s.At.Before(reported) && !says(s) {
+			f.Errorf("%v after it was told, and before the mend, it says %+v", s.At.Sub(reported).Round(time.Millisecond), said.conditions)
 		}
 	}
 }

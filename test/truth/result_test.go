@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// result is how a fault was told.
+// result is how a fault was reported.
 type result struct {
 	name, subject string
-	told          time.Duration
+	reported      time.Duration
 	cleared       *time.Duration // nil where nothing ends the fault
 	message       string
 }
@@ -46,7 +46,7 @@ func (t *table) write(file string) error {
 		if r.cleared != nil {
 			cleared = r.cleared.Round(10 * time.Millisecond).String()
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", r.subject, r.name, r.told.Round(10*time.Millisecond), cleared, strings.ReplaceAll(r.message, "|", "\\|"))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", r.subject, r.name, r.reported.Round(10*time.Millisecond), cleared, strings.ReplaceAll(r.message, "|", "\\|"))
 	}
 	return os.WriteFile(file, []byte(b.String()), 0o644)
 }

@@ -21,7 +21,7 @@ type Pool[K comparable, R any] struct {
 	base    context.Context // the life of the pool: work outlives the reconcile that asks for it
 	items   []*item[K, R]
 	running sync.WaitGroup
-	tell    func(types.NamespacedName)
+	notify  func(types.NamespacedName)
 }
 
 type item[K comparable, R any] struct {
@@ -35,14 +35,14 @@ type item[K comparable, R any] struct {
 
 // New returns a pool that does nothing until it is started.
 func New[K comparable, R any](limit, perNamespace int) *Pool[K, R] {
-	return &Pool[K, R]{limit: limit, perNamespace: perNamespace, tell: func(types.NamespacedName) {}}
+	return &Pool[K, R]{limit: limit, perNamespace: perNamespace, notify: func(types.NamespacedName) {}}
 }
 
 // Notify says whom to tell that work of an owner has ended.
-func (p *Pool[K, R]) Notify(tell func(owner types.NamespacedName)) {
+func (p *Pool[K, R]) Notify(notify func(owner types.NamespacedName)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.tell = tell
+	p.notify = notify
 }
 
 // Start does work until the context ends, and then waits for what is being done. It implements manager.Runnable.
@@ -137,8 +137,8 @@ func (p *Pool[K, R]) do(ctx context.Context, it *item[K, R]) {
 	p.mu.Lock()
 	it.cancel()
 	it.result, it.ended = result, true
-	tell := p.tell
+	notify := p.notify
 	p.next()
 	p.mu.Unlock()
-	tell(it.owner)
+	notify(it.owner)
 }

@@ -23,10 +23,10 @@ func owner(namespace, name string) types.NamespacedName {
 type rig struct {
 	pool *background.Pool[string, string]
 
-	mu    sync.Mutex
-	began []string
-	told  []string
-	gates map[string]chan struct{}
+	mu       sync.Mutex
+	began    []string
+	reported []string
+	gates    map[string]chan struct{}
 }
 
 func start(t *testing.T, limit, perNamespace int) *rig {
@@ -34,7 +34,7 @@ func start(t *testing.T, limit, perNamespace int) *rig {
 	r.pool.Notify(func(o types.NamespacedName) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.told = append(r.told, o.String())
+		r.reported = append(r.reported, o.String())
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -95,7 +95,7 @@ func TestWorkIsBoundedAndInOrder(t *testing.T) {
 		if len(r.began) != 4 || r.ask(a, "1") != "done 1 true" || r.ask(a, "1") != "done 1 true" {
 			t.Errorf("began %v, the first says %q", r.began, r.ask(a, "1"))
 		}
-		if diff := cmp.Diff([]string{"one/a", "one/a"}, r.told); diff != "" {
+		if diff := cmp.Diff([]string{"one/a", "one/a"}, r.reported); diff != "" {
 			t.Errorf("told: %s", diff)
 		}
 		r.pool.Keep(a, func(key string) bool { return key != "1" })
@@ -167,8 +167,8 @@ func TestWhatIsNotWantedIsCanceledAndWaitedFor(t *testing.T) {
 		if diff := cmp.Diff([]string{"before"}, r.began); diff != "" {
 			t.Errorf("began: %s", diff)
 		}
-		if len(r.told) != 1 {
-			t.Errorf("told %v", r.told)
+		if len(r.reported) != 1 {
+			t.Errorf("told %v", r.reported)
 		}
 	})
 }

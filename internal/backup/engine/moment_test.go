@@ -19,16 +19,16 @@ func TestASnapshotIsOfTheMomentOfItsSource(t *testing.T) {
 	now := time.Now().UTC()
 	ago := now.Add(-time.Hour)
 	for _, c := range []struct {
-		run  string
-		told time.Time
+		run      string
+		reported time.Time
 	}{{"volume", time.Time{}}, {"an hour ago", ago}, {"two hours ago", now.Add(-2 * time.Hour)}, {"ahead", now.Add(time.Hour)}} {
-		made, err := r.Snapshot(t.Context(), SnapshotOptions{Source: source, Run: c.run, SourceTime: c.told})
+		made, err := r.Snapshot(t.Context(), SnapshotOptions{Source: source, Run: c.run, SourceTime: c.reported})
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := made.Start
-		if c.told.Before(now) && !c.told.IsZero() {
-			want = c.told
+		if c.reported.Before(now) && !c.reported.IsZero() {
+			want = c.reported
 		}
 		if !made.SourceTime.Equal(want) || made.Start.Before(now.Truncate(time.Second)) {
 			t.Errorf("%s: made of %s, read at %s, want %s", c.run, made.SourceTime, made.Start, want)

@@ -176,7 +176,7 @@ func (s *source) extended(folder int, name, relative string) error {
 	return nil
 }
 
-// noAttributes reports whether there are none, or none that we may read: then the file cannot be read either, which is told.
+// noAttributes reports whether there are none, or none that we may read: then the file cannot be read either, which is reported.
 func noAttributes(err error) bool {
 	return errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.ENODATA) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM)
 }

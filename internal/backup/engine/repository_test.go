@@ -173,8 +173,8 @@ func TestExpireRemovesWhatItIsTold(t *testing.T) {
 	for _, run := range []string{"one", "two", "three", "four"} {
 		ids = append(ids, kept(t, r, run, source).ID)
 	}
-	told := []string{ids[2], "0123456789abcdef0123456789abcdef", ids[0], ids[2]}
-	result, err := r.Expire(t.Context(), ExpireOptions{Snapshots: told})
+	reported := []string{ids[2], "0123456789abcdef0123456789abcdef", ids[0], ids[2]}
+	result, err := r.Expire(t.Context(), ExpireOptions{Snapshots: reported})
 	if err != nil {
 		t.Fatal(err)
 	}

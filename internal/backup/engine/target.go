@@ -204,7 +204,7 @@ func (t *target) finish(f *os.File, relative string, e *snapshot.DirEntry, exten
 }
 
 // ownAndMode gives an open file or folder its owner and mode. The target itself is often root's, and already as it should be:
-// then nothing is to be told of what may not be set.
+// then nothing is to be reported of what may not be set.
 func (t *target) ownAndMode(f *os.File, relative string, e *snapshot.DirEntry) error {
 	mode := fs.FileMode(e.Permissions) & kopiafs.ModBits
 	owned := f.Chown(int(e.UserID), int(e.GroupID))

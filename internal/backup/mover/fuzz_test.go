@@ -110,20 +110,20 @@ func FuzzTerminationMessage(f *testing.F) {
 		if seen.State == Succeeded {
 			t.Errorf("%q ends a Job of which a step still runs", message)
 		}
-		var told []string
+		var reported []string
 		if seen.Trouble != nil {
-			told = append(told, seen.Trouble.Reason, seen.Trouble.Message)
+			reported = append(reported, seen.Trouble.Reason, seen.Trouble.Message)
 		}
 		for _, result := range seen.Results {
-			told = append(told, result.Message, result.Kind, result.RepositoryID)
+			reported = append(reported, result.Message, result.Kind, result.RepositoryID)
 			if result.Snapshot != nil {
-				told = append(told, result.Snapshot.ID, result.Snapshot.Run)
+				reported = append(reported, result.Snapshot.ID, result.Snapshot.Run)
 				if stats := result.Snapshot.Stats; stats.Files < 0 || stats.Bytes < 0 || stats.Unreadable < 0 || stats.Skipped < 0 {
 					t.Errorf("%q has counts below 0: %+v", message, stats)
 				}
 			}
 		}
-		for _, text := range told {
+		for _, text := range reported {
 			if len(text) > maxText || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 				t.Errorf("%q brings the text %q", message, text)
 			}

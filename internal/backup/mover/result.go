@@ -178,7 +178,7 @@ func ParseProgress(line []byte) (Progress, bool) {
 	return *of.Progress, true
 }
 
-// maxEstimate is how far ahead the end of a step is told: no step may take longer.
+// maxEstimate is how far ahead the end of a step is reported: no step may take longer.
 const maxEstimate = 24 * time.Hour
 
 // Of says how much is done, and when the rest will be if it goes on like this. since is when the step began.

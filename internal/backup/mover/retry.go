@@ -54,7 +54,7 @@ func Reason(kind string) string {
 }
 
 // WorthRetry reports whether another attempt may end otherwise though nobody changes anything. What the user has to change, and
-// damage, is told at once.
+// damage, is reported at once.
 func WorthRetry(reason string) bool {
 	switch reason {
 	case slipwayv1alpha1.ReasonUnreachable, slipwayv1alpha1.ReasonNoSpace, slipwayv1alpha1.ReasonMoverFailed,

@@ -66,8 +66,8 @@ func (j *Jobs) Look(ctx context.Context, job *batchv1.Job, pods []corev1.Pod, st
 		if pod := mover.Newest(job, pods); pod == nil {
 			look.Trouble, look.Again = j.refused(ctx, job, now)
 		} else {
-			said, again := j.events.Listen(ctx, []*corev1.Pod{pod}, false)
-			look.Observation, look.Again = mover.Observe(job, pods, steps, said[pod.UID]...), again.In()
+			warnings, again := j.events.Listen(ctx, []*corev1.Pod{pod}, false)
+			look.Observation, look.Again = mover.Observe(job, pods, steps, warnings[pod.UID]...), again.In()
 		}
 	}
 	look.Trouble = names.Name(look.Trouble)

@@ -78,13 +78,13 @@ func TestWithWhichClassASnapshotIsTaken(t *testing.T) {
 				in.Spec = &slipwayv1alpha1.BackupVolumeSnapshot{Policy: tc.policy, ClassName: tc.named}
 			}
 			class, why, trouble := Choose(in)
-			told := ""
+			reported := ""
 			if trouble != nil {
-				told = trouble.Message
+				reported = trouble.Message
 			}
-			if class != tc.class || !strings.Contains(why, tc.why) || !strings.Contains(told, tc.trouble) ||
-				(why == "") != (tc.why == "") || (told == "") != (tc.trouble == "") {
-				t.Errorf("got class %q, why %q, trouble %q", class, why, told)
+			if class != tc.class || !strings.Contains(why, tc.why) || !strings.Contains(reported, tc.trouble) ||
+				(why == "") != (tc.why == "") || (reported == "") != (tc.trouble == "") {
+				t.Errorf("got class %q, why %q, trouble %q", class, why, reported)
 			}
 			if outcomes := [...]bool{class != "", why != "", trouble != nil}; outcomes != [...]bool{tc.class != "", tc.why != "", tc.trouble != ""} {
 				t.Errorf("not one outcome: %v", outcomes)

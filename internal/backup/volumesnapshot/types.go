@@ -76,7 +76,7 @@ func (s *VolumeSnapshot) Failure() string {
 	return "no message"
 }
 
-// maxFailure bounds what is told of a failure, in bytes: the words are the driver's.
+// maxFailure bounds what is reported of a failure, in bytes: the words are the driver's.
 const maxFailure = 512
 
 // printable replaces what could break a line, or a terminal.

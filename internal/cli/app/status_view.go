@@ -91,13 +91,13 @@ func printStatus(out io.Writer, view statusView, now time.Time) error {
 		return err
 	}
 	conditions := [][]string{{"CONDITION", "STATUS", "SINCE", "REASON", "MESSAGE"}}
-	said := map[string]string{}
+	seen := map[string]string{}
 	for _, c := range view.Conditions {
 		message := c.Message
-		if first, ok := said[message]; ok && message != "" {
+		if first, ok := seen[message]; ok && message != "" {
 			message = "as for " + first
 		} else {
-			said[message] = c.Type
+			seen[message] = c.Type
 		}
 		conditions = append(conditions, []string{c.Type, string(c.Status), command.Age(c.LastTransitionTime, now), c.Reason, message})
 	}

@@ -133,18 +133,18 @@ func changes(before, after *slipwayv1alpha1.WebApp) []string {
 
 func conditionChanges(before, after []metav1.Condition) []string {
 	var lines []string
-	said := map[string]bool{}
+	seen := map[string]bool{}
 	for _, c := range after {
 		old := meta.FindStatusCondition(before, c.Type)
 		sameState := old != nil && old.Status == c.Status && old.Reason == c.Reason
-		if sameState && (old.Message == c.Message || said[c.Message]) {
+		if sameState && (old.Message == c.Message || seen[c.Message]) {
 			continue
 		}
 		why := command.Because(c.Reason, c.Message)
-		if said[c.Message] { // The line above has the same message, for another condition.
+		if seen[c.Message] { // The line above has the same message, for another condition.
 			why = c.Reason
 		}
-		said[c.Message] = true
+		seen[c.Message] = true
 		lines = append(lines, line(c.Type, fmt.Sprintf("%-7s %s", c.Status, why)))
 	}
 	for _, c := range before {

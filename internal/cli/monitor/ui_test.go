@@ -173,10 +173,10 @@ func TestUIIsForOneBrowserOnly(t *testing.T) {
 		if answer.StatusCode < 400 || strings.Contains(body, "an answer") {
 			t.Errorf("%s: %d %s", name, answer.StatusCode, body)
 		}
-		told := body + fmt.Sprint(answer.Header)
+		reported := body + fmt.Sprint(answer.Header)
 		for _, secret := range []string{p.code, p.path, p.cookie, "secret-token"} {
-			if strings.Contains(told, secret) {
-				t.Errorf("%s is told a secret: %s", name, told)
+			if strings.Contains(reported, secret) {
+				t.Errorf("%s is told a secret: %s", name, reported)
 			}
 		}
 	}

@@ -142,7 +142,7 @@ func (s *kindStore) Replace(list []any, _ string) error {
 	for name, last := range s.known {
 		if !there[name] {
 			delete(s.known, name)
-			s.tell(&last.state, nil, change.Context{InGap: true}, last.verdict, health.Verdict{})
+			s.report(&last.state, nil, change.Context{InGap: true}, last.verdict, health.Verdict{})
 		}
 	}
 	s.synced = true
@@ -188,11 +188,11 @@ func (s *kindStore) compare(object *unstructured.Unstructured, c change.Context)
 	} else {
 		s.known[name] = known{state, verdict}
 	}
-	s.tell(before, &state, c, last.verdict, verdict)
+	s.report(before, &state, c, last.verdict, verdict)
 }
 
-// tell sends the records that follow.
-func (s *kindStore) tell(before, after *change.State, c change.Context, was, is health.Verdict) {
+// report sends the records that follow.
+func (s *kindStore) report(before, after *change.State, c change.Context, was, is health.Verdict) {
 	c.Kind, c.Schema, c.Time = s.kind, s.schema, s.now().Time
 	records, _ := change.Records(before, after, c)
 	for i := range records {

@@ -125,11 +125,11 @@ func warnings(f *findings, object types.UID) []eventLine {
 	slices.SortStableFunc(lines, func(a, b eventLine) int {
 		return cmp.Or(b.Last.Compare(a.Last.Time), strings.Compare(a.Reason, b.Reason), strings.Compare(a.Message, b.Message))
 	})
-	said := map[string]bool{}
+	seen := map[string]bool{}
 	lines = slices.DeleteFunc(lines, func(line eventLine) bool {
 		key := line.Reason + quoted.ReplaceAllString(strings.TrimPrefix(line.Message, combined), "")
-		defer func() { said[key] = true }()
-		return said[key]
+		defer func() { seen[key] = true }()
+		return seen[key]
 	})
 	if len(lines) > maxWarnings {
 		lines = lines[:maxWarnings]

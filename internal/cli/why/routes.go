@@ -48,19 +48,19 @@ func (f *gatewayFindings) explain() whyView {
 // and those whose Service has no ready endpoint, whatever the status says. Below each route
 // is its Service, and below that are the pods.
 func routeNodes(f *gatewayFindings) []node {
-	told := map[string]slipwayv1alpha1.RouteNotLive{}
+	reported := map[string]slipwayv1alpha1.RouteNotLive{}
 	for _, route := range f.object.Status.Routes.NotLive {
-		told[route.Name] = route
+		reported[route.Name] = route
 	}
 	var nodes []node
-	said := map[string]int{}
+	seen := map[string]int{}
 	for _, route := range f.object.Spec.Routes {
 		name := routeName(route)
 		n := node{Object: "route/" + name, State: health.Failed, Causes: backendNodes(f, route)}
-		notLive, isTold := told[name]
-		delete(told, name)
+		notLive, isReported := reported[name]
+		delete(reported, name)
 		switch {
-		case isTold:
+		case isReported:
 			n.Reason, n.Message = notLive.Reason, notLive.Message
 			if notLive.Replicas != "" {
 				n.Message += fmt.Sprintf(" (served by %s replicas)", notLive.Replicas)
@@ -70,16 +70,16 @@ func routeNodes(f *gatewayFindings) []node {
 		default:
 			continue
 		}
-		if at, ok := said[n.Reason+n.Message]; ok && len(n.Causes) == 0 {
+		if at, ok := seen[n.Reason+n.Message]; ok && len(n.Causes) == 0 {
 			nodes[at].Alike++
 			continue
 		}
-		said[n.Reason+n.Message] = len(nodes)
+		seen[n.Reason+n.Message] = len(nodes)
 		nodes = append(nodes, n)
 	}
 	// Routes that status names differently, because two routes have the same name.
 	for _, notLive := range f.object.Status.Routes.NotLive {
-		if left, ok := told[notLive.Name]; ok {
+		if left, ok := reported[notLive.Name]; ok {
 			nodes = append(nodes, node{Object: "route/" + left.Name, State: health.Failed, Reason: left.Reason, Message: left.Message})
 		}
 	}

@@ -214,13 +214,13 @@ func listenerNodes(s *standardGatewayFindings) []node {
 	var nodes []node
 	for i := range s.gateway.Spec.Listeners {
 		listener := &s.gateway.Spec.Listeners[i]
-		said := map[string]bool{}
+		seen := map[string]bool{}
 		for _, c := range bad(statusOfListener(s.gateway, listener.Name).Conditions) {
-			isEffect := c.Type == string(gatewayv1.ListenerConditionProgrammed) && len(said) > 0
-			if said[c.Message] || isEffect {
+			isEffect := c.Type == string(gatewayv1.ListenerConditionProgrammed) && len(seen) > 0
+			if seen[c.Message] || isEffect {
 				continue
 			}
-			said[c.Message] = true
+			seen[c.Message] = true
 			n := node{Object: command.ObjectRef("listener", string(listener.Name)), State: health.Failed, Reason: c.Reason, Message: c.Message}
 			if c.Type == string(gatewayv1.ListenerConditionProgrammed) {
 				n.State = health.Progressing
@@ -280,7 +280,7 @@ func (s *standardGatewayFindings) details() (details *gatewayDetails, served, al
 	for i := range s.gateway.Spec.Listeners {
 		d.Listeners = append(d.Listeners, listenerViewOf(s.gateway, &s.gateway.Spec.Listeners[i]))
 	}
-	said := map[string]int{}
+	seen := map[string]int{}
 	for _, route := range s.routes {
 		at := s.parents(route, s.gateway)
 		all++
@@ -289,12 +289,12 @@ func (s *standardGatewayFindings) details() (details *gatewayDetails, served, al
 		}
 		name := refFrom(s.gateway.Namespace, route.kind, types.NamespacedName{Namespace: route.Namespace, Name: route.Name})
 		for _, n := range parentNodes(at) {
-			if known, ok := said[n.Reason+n.Message]; ok {
+			if known, ok := seen[n.Reason+n.Message]; ok {
 				refused[known].Alike++
 				continue
 			}
 			n.Object = name
-			said[n.Reason+n.Message] = len(refused)
+			seen[n.Reason+n.Message] = len(refused)
 			refused = append(refused, n)
 		}
 		for _, parent := range at {

@@ -77,7 +77,7 @@ func parentNodes(parents []parentView) []node {
 // standardBackendNodes lists the Services of a route that cannot be used, each with its first problem.
 func standardBackendNodes(s *standardRouteFindings) []node {
 	var nodes []node
-	said := map[string]bool{}
+	seen := map[string]bool{}
 	for _, use := range s.route.backends {
 		n := node{Object: refFrom(s.route.Namespace, "Service", use.name), State: health.Failed}
 		var found *serviceFinding
@@ -89,10 +89,10 @@ func standardBackendNodes(s *standardRouteFindings) []node {
 		}
 		idle := n.Reason == slipwayv1alpha1.ReasonNoEndpoints && use.idle
 		key := n.Object + n.Reason + n.Message
-		if n.Reason == "" || idle || said[key] {
+		if n.Reason == "" || idle || seen[key] {
 			continue
 		}
-		said[key] = true
+		seen[key] = true
 		if found != nil && found.service != nil && use.name.Namespace == s.route.Namespace {
 			n.Events = warnings(s.facts(), found.service.UID)
 		}

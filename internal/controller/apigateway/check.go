@@ -34,12 +34,12 @@ func checkRoutes(gateway *slipwayv1alpha1.APIGateway) *check {
 	}
 	for _, p := range problems {
 		c.names[p.Index] = p.Route
-		if _, told := c.problems[p.Index]; !told && ofSpec(p.Reason) {
+		if _, reported := c.problems[p.Index]; !reported && ofSpec(p.Reason) {
 			c.problems[p.Index] = health.Trouble{Reason: p.Reason, Message: p.Message}
 		}
 	}
 	for i := range gateway.Spec.Routes {
-		if _, told := c.problems[i]; told {
+		if _, reported := c.problems[i]; reported {
 			continue
 		}
 		if p := notExposable(gateway, string(gateway.Spec.Routes[i].Host)); p != nil {

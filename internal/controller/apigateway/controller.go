@@ -31,7 +31,7 @@ const (
 	// staleCacheTime is how long it waits for a cache that shows less than pods have seen: it
 	// would be refused, because it speaks of an earlier spec. As long it waits for one that
 	// shows fewer pods than the Deployment counts: it would call replicas behind that
-	// serve. What lasts longer is told.
+	// serve. What lasts longer is reported.
 	staleCacheTime = 10 * time.Second
 )
 
@@ -159,8 +159,8 @@ func (r *Reconciler) askPods(ctx context.Context, s *scope) {
 
 // listen reads the events of pods whose status does not say what keeps them from serving.
 func (r *Reconciler) listen(ctx context.Context, s *scope) {
-	said, again := r.kit.Events.Listen(ctx, s.judgedPods(), false)
-	s.events = said
+	warnings, again := r.kit.Events.Listen(ctx, s.judgedPods(), false)
+	s.events = warnings
 	s.recheck.After(again.In())
 }
 

@@ -11,7 +11,7 @@
 //	scope.go       what one reconcile knows, and loading it
 //	check.go       what the spec alone tells about its routes (pure)
 //	claims.go      which hosts the gateway asks for, gets and gives up
-//	records.go     whom a change of the record of a host is told
+//	records.go     whom a change of the record of a host wakes
 //	permission.go  for which Gateways HTTPRoutes may be made (pure)
 //	children.go    applying and deleting children
 //	quota.go       the Secret by which replicas know each other that share rate limits

@@ -82,9 +82,9 @@ func (s *scope) parentTakes() (bool, *health.Trouble) {
 // counts when it is of the HTTPRoute as it is now; that it was taken counts until it is
 // refused, or the addresses would come and go with every edit.
 func (s *scope) parentTakesOne(route *gatewayv1.HTTPRoute) (bool, *health.Trouble) {
-	told := saidOf(route)
+	reported := reportedConditions(route)
 	for _, conditionType := range []gatewayv1.RouteConditionType{gatewayv1.RouteConditionAccepted, gatewayv1.RouteConditionResolvedRefs} {
-		c := meta.FindStatusCondition(told, string(conditionType))
+		c := meta.FindStatusCondition(reported, string(conditionType))
 		if c != nil && c.Status == metav1.ConditionFalse && c.ObservedGeneration == route.Generation {
 			return false, &health.Trouble{
 				Reason:  slipwayv1alpha1.ReasonParentRefused,
@@ -92,13 +92,13 @@ func (s *scope) parentTakesOne(route *gatewayv1.HTTPRoute) (bool, *health.Troubl
 			}
 		}
 	}
-	accepted := meta.FindStatusCondition(told, string(gatewayv1.RouteConditionAccepted))
+	accepted := meta.FindStatusCondition(reported, string(gatewayv1.RouteConditionAccepted))
 	return accepted != nil && accepted.Status == metav1.ConditionTrue, nil
 }
 
-// saidOf are the conditions that the controller of the Gateway has written, not those of one
+// reportedConditions are the conditions that the controller of the Gateway has written, not those of one
 // that an earlier spec named.
-func saidOf(route *gatewayv1.HTTPRoute) []metav1.Condition {
+func reportedConditions(route *gatewayv1.HTTPRoute) []metav1.Condition {
 	for _, parent := range route.Status.Parents {
 		for _, named := range route.Spec.ParentRefs {
 			if equality.Semantic.DeepEqual(parent.ParentRef, named) {

@@ -119,11 +119,11 @@ func TestTheWebhookRefusesManyAtOnceAsItRefusesOne(t *testing.T) {
 	t.Logf("%d refused, %d told to try again; another namespace waits %v alone and %v among them (the middle ones), %v at most",
 		refused, later, alone[len(alone)/2], among[len(among)/2], among[len(among)-1])
 
-	told := f.waitNamed("bypassing", func(g *slipwayv1alpha1.APIGateway) error {
+	reported := f.waitNamed("bypassing", func(g *slipwayv1alpha1.APIGateway) error {
 		return has(g, slipwayv1alpha1.ConditionAccepted, metav1.ConditionFalse, slipwayv1alpha1.ReasonInvalidRegex)
 	})
 	const words = `path: the regular expression "/(" does not compile`
-	if list := told.Status.Routes.NotLive; !slices.ContainsFunc(list, func(r slipwayv1alpha1.RouteNotLive) bool {
+	if list := reported.Status.Routes.NotLive; !slices.ContainsFunc(list, func(r slipwayv1alpha1.RouteNotLive) bool {
 		return r.Reason == slipwayv1alpha1.ReasonInvalidRegex && len(r.Message) >= len(words) && r.Message[:len(words)] == words
 	}) {
 		t.Errorf("no route says %q", words)

@@ -65,7 +65,7 @@ func (s *scope) judgePods(now time.Time) {
 }
 
 // judgedPods are the pods that can tell why pods are missing: those of the current
-// template, or all while nobody knows it. What a pod that stands by waits for is told
+// template, or all while nobody knows it. What a pod that stands by waits for is reported
 // elsewhere.
 func (s *scope) judgedPods() []*corev1.Pod {
 	w := s.workload()
@@ -84,9 +84,9 @@ func (s *scope) counts(pod *corev1.Pod, reason string) bool {
 	if template := s.workload().Template(); template != "" {
 		return workload.IsOf(pod, template)
 	}
-	told := meta.FindStatusCondition(s.gateway.Status.Conditions, slipwayv1alpha1.ConditionDegraded)
-	return health.RolledOut(s.deployment) || told != nil && told.Status == metav1.ConditionTrue &&
-		told.Reason == reason && told.ObservedGeneration == s.gateway.Generation
+	reported := meta.FindStatusCondition(s.gateway.Status.Conditions, slipwayv1alpha1.ConditionDegraded)
+	return health.RolledOut(s.deployment) || reported != nil && reported.Status == metav1.ConditionTrue &&
+		reported.Reason == reason && reported.ObservedGeneration == s.gateway.Generation
 }
 
 // judgeNewcomers looks at the pods that run and are not ready. They get no requests, so

@@ -192,31 +192,31 @@ func TestWhatARolloutReplacesIsNotBlamedOnItsSpec(t *testing.T) {
 		}},
 	}
 	image := slipwayv1alpha1.ReasonImageIncompatible
-	told := func(generation int64) []metav1.Condition {
+	reported := func(generation int64) []metav1.Condition {
 		return []metav1.Condition{{Type: slipwayv1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: image, ObservedGeneration: generation}}
 	}
 	tests := map[string]struct {
 		ready     bool   // the pod gets requests
 		template  string // the pod's
 		looked    bool   // the Deployment's controller has looked at it
-		told      []metav1.Condition
+		reported  []metav1.Condition
 		want      string // the reason of Degraded
 		isStalled bool
 	}{
-		"it is replaced":                          {false, "old", true, told(1), slipwayv1alpha1.ReasonAsExpected, false},
-		"it is what was asked for":                {false, "new", true, told(1), image, true},
-		"nobody knows yet":                        {false, "old", false, told(1), slipwayv1alpha1.ReasonAsExpected, false},
-		"nobody knows, but it was told":           {false, "old", false, told(2), image, true},
-		"it is replaced, and gets requests":       {true, "old", true, told(1), slipwayv1alpha1.ReasonReplicaBehind, false},
-		"it gets requests, and was asked for":     {true, "new", true, told(1), image, true},
-		"it gets requests, and nobody knows":      {true, "old", false, told(1), slipwayv1alpha1.ReasonReplicaBehind, false},
-		"it gets requests, nobody knows, is told": {true, "old", false, told(2), image, true},
+		"it is replaced":                          {false, "old", true, reported(1), slipwayv1alpha1.ReasonAsExpected, false},
+		"it is what was asked for":                {false, "new", true, reported(1), image, true},
+		"nobody knows yet":                        {false, "old", false, reported(1), slipwayv1alpha1.ReasonAsExpected, false},
+		"nobody knows, but it was told":           {false, "old", false, reported(2), image, true},
+		"it is replaced, and gets requests":       {true, "old", true, reported(1), slipwayv1alpha1.ReasonReplicaBehind, false},
+		"it gets requests, and was asked for":     {true, "new", true, reported(1), image, true},
+		"it gets requests, and nobody knows":      {true, "old", false, reported(1), slipwayv1alpha1.ReasonReplicaBehind, false},
+		"it gets requests, nobody knows, is told": {true, "old", false, reported(2), image, true},
 	}
 	for name, tc := range tests {
 		for what, answer := range answers {
 			t.Run(what+": "+name, func(t *testing.T) {
 				s := newcomer(running, answer)
-				s.gateway.Status.Conditions = tc.told
+				s.gateway.Status.Conditions = tc.reported
 				if !tc.looked {
 					s.deployment.Status.ObservedGeneration = 1
 				}

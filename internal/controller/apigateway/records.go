@@ -30,7 +30,7 @@ func ofRecord(reader client.Reader) handler.EventHandler {
 	}
 	asking := watch.Referrers{Reader: reader, List: &slipwayv1alpha1.APIGatewayList{}, Index: indexClaim, Values: values}
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	tell := func(ctx context.Context, object client.Object, q queue) {
+	enqueue := func(ctx context.Context, object client.Object, q queue) {
 		lease, ok := object.(*coordinationv1.Lease)
 		if !ok {
 			return
@@ -50,8 +50,8 @@ func ofRecord(reader client.Reader) handler.EventHandler {
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { tell(ctx, e.Object, q) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { tell(ctx, e.ObjectNew, q) },
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { enqueue(ctx, e.Object, q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { enqueue(ctx, e.ObjectNew, q) },
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
 			for _, request := range asking.Map(ctx, e.Object) {
 				q.Add(request)

@@ -25,13 +25,13 @@ func TestAPullSecretThatDoesNotExistIsTold(t *testing.T) {
 		g.Spec.ImagePullSecrets = []slipwayv1alpha1.LocalReference{{Name: "registry"}}
 	})
 	const missing, want = slipwayv1alpha1.ConditionPullSecretMissing, `Secret "registry" does not exist (spec.imagePullSecrets[0])`
-	told := f.waitFor(missing, metav1.ConditionTrue, slipwayv1alpha1.ReasonSecretNotFound)
-	if got := meta.FindStatusCondition(told.Status.Conditions, missing).Message; got != want+": images are pulled without it" {
+	reported := f.waitFor(missing, metav1.ConditionTrue, slipwayv1alpha1.ReasonSecretNotFound)
+	if got := meta.FindStatusCondition(reported.Status.Conditions, missing).Message; got != want+": images are pulled without it" {
 		t.Errorf("the message is %q, want %q in it", got, want)
 	}
 	if err := errors.Join(
-		has(told, slipwayv1alpha1.ConditionResolvedRefs, metav1.ConditionFalse, slipwayv1alpha1.ReasonSecretNotFound),
-		has(told, slipwayv1alpha1.ConditionReady, metav1.ConditionTrue, ""),
+		has(reported, slipwayv1alpha1.ConditionResolvedRefs, metav1.ConditionFalse, slipwayv1alpha1.ReasonSecretNotFound),
+		has(reported, slipwayv1alpha1.ConditionReady, metav1.ConditionTrue, ""),
 	); err != nil {
 		t.Error(err)
 	}
@@ -58,8 +58,8 @@ func TestAnIngressClassThatNobodyServesIsTold(t *testing.T) {
 		t.Helper()
 		f.wait(func(g *slipwayv1alpha1.APIGateway) error {
 			c := meta.FindStatusCondition(g.Status.Conditions, slipwayv1alpha1.ConditionReady)
-			told := strings.Contains(c.Message, `nothing has given Ingress "edge-ingress" an address: it is for the controller of IngressClass "none" (spec.expose.ingressClassName)`)
-			if c.Status != metav1.ConditionTrue || told != want {
+			reported := strings.Contains(c.Message, `nothing has given Ingress "edge-ingress" an address: it is for the controller of IngressClass "none" (spec.expose.ingressClassName)`)
+			if c.Status != metav1.ConditionTrue || reported != want {
 				return fmt.Errorf("Ready is %+v", c)
 			}
 			return nil

@@ -32,16 +32,16 @@ type served struct {
 	// what the first of them says.
 	failing  map[int]int
 	problems map[int]health.Trouble
-	// general is what pods say that is not about one route, the first to say it first; told
+	// general is what pods say that is not about one route, the first to say it first; reported
 	// is the same, to look it up.
-	general []health.Trouble
-	told    map[health.Trouble]bool
+	general  []health.Trouble
+	reported map[health.Trouble]bool
 }
 
 // judgeRoutes looks at what the pods that are ready say.
 func (s *scope) judgeRoutes() {
 	s.served = served{
-		failing: map[int]int{}, problems: map[int]health.Trouble{}, told: map[health.Trouble]bool{},
+		failing: map[int]int{}, problems: map[int]health.Trouble{}, reported: map[health.Trouble]bool{},
 		late: map[int]int{}, lateness: map[int]health.Trouble{},
 	}
 	for i := range s.pods {
@@ -124,7 +124,7 @@ func (s *scope) fallBehind(doc *document.Document, reason, message string) {
 			continue
 		}
 		s.served.late[i]++
-		if _, told := s.served.lateness[i]; !told {
+		if _, reported := s.served.lateness[i]; !reported {
 			s.served.lateness[i] = found
 		}
 	}
@@ -158,17 +158,17 @@ func (v *served) note(problems []document.Problem) {
 			counted[p.Route] = true
 			v.failing[p.Route]++
 		}
-		if _, told := v.problems[p.Route]; !told {
+		if _, reported := v.problems[p.Route]; !reported {
 			v.problems[p.Route] = found
 		}
 	}
 }
 
 func (v *served) noteGeneral(found health.Trouble) {
-	if v.told[found] {
+	if v.reported[found] {
 		return
 	}
-	v.told[found] = true
+	v.reported[found] = true
 	v.general = append(v.general, found)
 }
 

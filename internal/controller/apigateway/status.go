@@ -65,8 +65,8 @@ func (s *scope) terminatingStatus(now time.Time) slipwayv1alpha1.APIGatewayStatu
 	going := conditions[0].Message
 	seen := s.generationOfSpec()
 	for _, conditionType := range []string{slipwayv1alpha1.ConditionAccepted, slipwayv1alpha1.ConditionResolvedRefs} {
-		if said := meta.FindStatusCondition(s.gateway.Status.Conditions, conditionType); said != nil && said.ObservedGeneration >= seen {
-			conditions = append(conditions, *said)
+		if reported := meta.FindStatusCondition(s.gateway.Status.Conditions, conditionType); reported != nil && reported.ObservedGeneration >= seen {
+			conditions = append(conditions, *reported)
 			continue
 		}
 		conditions = append(conditions, metav1.Condition{

@@ -64,7 +64,7 @@ func (v *validator) validate(ctx context.Context, before, gateway *slipwayv1alph
 	taken, err := v.takenHosts(ctx, before, gateway)
 	if err != nil {
 		// Any error would be a refusal, and the user has done nothing wrong: what is not seen
-		// here is told by status.
+		// here is reported by status.
 		logf.FromContext(ctx).Error(err, "cannot tell whose the hosts are, none is refused")
 	}
 	refused = append(refused, taken...)

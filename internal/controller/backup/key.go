@@ -37,18 +37,18 @@ func (r *Reconciler) keepKey(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	told := s.toldRepositoryID()
+	reported := s.reportedRepositoryID()
 	switch {
-	case !exists && s.repositoryID == "" && told == "":
+	case !exists && s.repositoryID == "" && reported == "":
 		return r.makeKey(ctx, s, name)
 	case !exists:
 		return outcome.Blockedf(0, slipwayv1alpha1.ReasonKeyMissing,
 			"Secret %q (spec.encryption) is gone, and the copies can be read with its password alone: restore the Secret", name)
-	case s.repositoryID == "" && told != "":
-		if err := r.pin(ctx, s, told); err != nil {
+	case s.repositoryID == "" && reported != "":
+		if err := r.pin(ctx, s, reported); err != nil {
 			return err
 		}
-		s.repositoryID = told
+		s.repositoryID = reported
 	}
 	return nil
 }
@@ -58,11 +58,11 @@ func (s *scope) knownRepositoryID() string {
 	if s.repositoryID != "" {
 		return s.repositoryID
 	}
-	return s.toldRepositoryID()
+	return s.reportedRepositoryID()
 }
 
-// toldRepositoryID is what a run has told of the repository.
-func (s *scope) toldRepositoryID() string {
+// reportedRepositoryID is what a run has reported of the repository.
+func (s *scope) reportedRepositoryID() string {
 	for i := range s.runs {
 		if id := s.runs[i].Status.RepositoryID; id != "" {
 			return id

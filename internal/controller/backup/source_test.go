@@ -23,7 +23,7 @@ func TestACopyCountsForItsSourceAlone(t *testing.T) {
 	dump := copied("statefulset/db", slipwayv1alpha1.DumpVolume, at(4, 2, 0))
 	dump.Status.Volumes[0].Dump = "db.dump"
 	dumped := func(b *slipwayv1alpha1.Backup) { b.Spec.Dump = &slipwayv1alpha1.BackupDump{Command: []string{"dump"}} }
-	told := func(source string) func(*slipwayv1alpha1.Backup) {
+	reported := func(source string) func(*slipwayv1alpha1.Backup) {
 		return func(b *slipwayv1alpha1.Backup) {
 			b.Status.LastBackupTime, b.Status.LastBackupSource = &metav1.Time{Time: at(4, 2, 0)}, source
 		}
@@ -36,17 +36,17 @@ func TestACopyCountsForItsSourceAlone(t *testing.T) {
 		want   bool
 	}{
 		"of the claim":                               {"shop-data", none, []slipwayv1alpha1.BackupRun{copied("pvc/shop-data", "shop-data", at(4, 2, 0))}, true},
-		"the same in other words":                    {"pvc/shop-data", told("pvc/shop-data"), nil, true},
+		"the same in other words":                    {"pvc/shop-data", reported("pvc/shop-data"), nil, true},
 		"of another claim":                           {"other", none, []slipwayv1alpha1.BackupRun{copied("pvc/shop-data", "shop-data", at(4, 2, 0))}, false},
-		"of another claim, and the runs are gone":    {"other", told("pvc/shop-data"), nil, false},
+		"of another claim, and the runs are gone":    {"other", reported("pvc/shop-data"), nil, false},
 		"the claim, and the workload that has it":    {"statefulset/db", none, []slipwayv1alpha1.BackupRun{copied("pvc/data-db-0", "data-db-0", at(4, 2, 0))}, false},
-		"an older operator, of the claim":            {"shop-data", told(""), []slipwayv1alpha1.BackupRun{copied("", "shop-data", at(4, 2, 0))}, true},
+		"an older operator, of the claim":            {"shop-data", reported(""), []slipwayv1alpha1.BackupRun{copied("", "shop-data", at(4, 2, 0))}, true},
 		"an older operator, of another claim":        {"other", none, []slipwayv1alpha1.BackupRun{copied("", "shop-data", at(4, 2, 0))}, false},
 		"an older operator, of a workload":           {"statefulset/db", none, []slipwayv1alpha1.BackupRun{copied("", "data-db-0", at(4, 2, 0))}, true},
 		"a dump":                                     {"statefulset/db", dumped, []slipwayv1alpha1.BackupRun{dump}, true},
 		"a dump, and volumes are asked for":          {"statefulset/db", none, []slipwayv1alpha1.BackupRun{dump}, false},
 		"volumes, and a dump is asked for":           {"statefulset/db", dumped, []slipwayv1alpha1.BackupRun{copied("statefulset/db", "data-db-0", at(4, 2, 0))}, false},
-		"a dump is asked for, and the runs are gone": {"statefulset/db", func(b *slipwayv1alpha1.Backup) { dumped(b); told("statefulset/db")(b) }, nil, false},
+		"a dump is asked for, and the runs are gone": {"statefulset/db", func(b *slipwayv1alpha1.Backup) { dumped(b); reported("statefulset/db")(b) }, nil, false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestWhatIsSaidAboutACopyIsOfItsSource(t *testing.T) {
 	for _, kind := range said {
 		run.Status.Conditions = append(run.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Said", Message: "words"})
 	}
-	told := []metav1.Condition{{
+	reported := []metav1.Condition{{
 		Type: slipwayv1alpha1.ConditionVerified, Status: metav1.ConditionTrue, Reason: slipwayv1alpha1.ReasonVerified, Message: "words",
 	}}
 	tests := map[string]struct {
@@ -97,7 +97,7 @@ func TestWhatIsSaidAboutACopyIsOfItsSource(t *testing.T) {
 			backup := nightly(func(b *slipwayv1alpha1.Backup) {
 				b.Spec.Source = tc.source
 				b.Status.LastBackupTime, b.Status.LastBackupSource = &metav1.Time{Time: at(4, 2, 0)}, "pvc/shop-data"
-				b.Status.Conditions = told
+				b.Status.Conditions = reported
 			})
 			s := &scope{backup: backup, source: sourceOf(&backup.Spec), runs: tc.runs}
 			now := at(4, 9, 0)

@@ -29,8 +29,8 @@ type asker struct {
 	whose string
 	// ask makes it, and returns its Job.
 	ask func(f *fixture) *batchv1.Job
-	// told is the reason and the message by which it tells of its Job.
-	told func(f *fixture) (reason, message string, err error)
+	// reported is the reason and the message by which it tells of its Job.
+	reported func(f *fixture) (reason, message string, err error)
 }
 
 // ofBackup tells of a Job of the Backup itself.
@@ -53,7 +53,7 @@ var askers = map[string]asker{
 			f.backup(byRoot)
 			return f.job(copying...)
 		},
-		told: func(f *fixture) (string, string, error) {
+		reported: func(f *fixture) (string, string, error) {
 			run := f.runs()[0]
 			return run.Status.Reason, run.Status.Message, nil
 		},
@@ -71,7 +71,7 @@ var askers = map[string]asker{
 			})
 			return f.job(mover.StepRestore)
 		},
-		told: func(f *fixture) (string, string, error) {
+		reported: func(f *fixture) (string, string, error) {
 			restore := &slipwayv1alpha1.Restore{}
 			err := f.get("again", restore)
 			return restore.Status.Reason, restore.Status.Message, err
@@ -83,7 +83,7 @@ var askers = map[string]asker{
 			f.ask("one")
 			return f.job(drilling...)
 		},
-		told: ofBackup(func(b *slipwayv1alpha1.Backup) (string, string) {
+		reported: ofBackup(func(b *slipwayv1alpha1.Backup) (string, string) {
 			c := meta.FindStatusCondition(b.Status.Conditions, slipwayv1alpha1.ConditionDrillPassed)
 			if d := b.Status.Drill; d == nil || c == nil || d.Reason != c.Reason || !strings.HasSuffix(c.Message, d.Message) {
 				return "", fmt.Sprintf("the status of the drill is %+v, and the condition %+v", d, c)
@@ -97,7 +97,7 @@ var askers = map[string]asker{
 			f.move(f.job(copying...), nil)
 			return f.job(keeping...)
 		},
-		told: ofBackup(func(b *slipwayv1alpha1.Backup) (string, string) {
+		reported: ofBackup(func(b *slipwayv1alpha1.Backup) (string, string) {
 			c := meta.FindStatusCondition(b.Status.Conditions, slipwayv1alpha1.ConditionRetentionApplied)
 			if c == nil {
 				return "", "there is no condition"
@@ -114,7 +114,7 @@ var askers = map[string]asker{
 			return f.jobNamed("shop-delete")
 		},
 		// Its reason says that it is being deleted, and the message why it is still there.
-		told: ofBackup(func(b *slipwayv1alpha1.Backup) (string, string) { return "", b.Status.Message }),
+		reported: ofBackup(func(b *slipwayv1alpha1.Backup) (string, string) { return "", b.Status.Message }),
 	},
 }
 
@@ -241,7 +241,7 @@ var obstacles = []struct {
 	}},
 }
 
-// Whatever keeps the pod of a Job from starting is told by what has asked for the Job.
+// Whatever keeps the pod of a Job from starting is reported by what has asked for the Job.
 func TestWhatKeepsThePodOfAJobFromStartingIsTold(t *testing.T) {
 	env.StartOperator(t, nil)
 	for name, asker := range askers {
@@ -281,7 +281,7 @@ func (f *fixture) meets(job *batchv1.Job, asker asker, name string, o obstacle) 
 	// A refusal is looked at after half of the time that the Job has waited. Only the first one came soon after it was made.
 	f.touch(job)
 	environment.Eventually(f, func() error {
-		reason, message, err := asker.told(f)
+		reason, message, err := asker.reported(f)
 		want := strings.ReplaceAll(o.want, "WHOSE", asker.whose)
 		if err == nil && (!strings.Contains(message, want) || reason != "" && reason != o.reason) {
 			err = fmt.Errorf("%s: it says %s: %q, want %s: %q", name, reason, message, o.reason, want)
@@ -332,7 +332,7 @@ func TestARefusalIsToldSoonAfterTheJobWasMade(t *testing.T) {
 			f.says("Job", "batch/v1", job.Name, job.UID, "FailedCreate", pods("exceeded quota: few, requested: pods=1, used: pods=1, limited: pods=1"))
 			began := time.Now()
 			environment.Eventually(f, func() error {
-				_, message, err := asker.told(f)
+				_, message, err := asker.reported(f)
 				if err == nil && !strings.Contains(message, `ResourceQuota "few"`) {
 					err = errors.New(message)
 				}

@@ -58,7 +58,7 @@ func problems(spec *slipwayv1alpha1.BackupSpec) []problem {
 	}
 	if drill := spec.Drill(); drill != nil && drill.Schedule != "" {
 		if _, err := schedule.Parse(drill.Schedule, spec.TimeZone); err != nil {
-			if p := problemOfDrill(err); !slices.Contains(found, p) { // of the zone spec.schedule may have told already
+			if p := problemOfDrill(err); !slices.Contains(found, p) { // of the zone spec.schedule may have reported already
 				found = append(found, p)
 			}
 		}

@@ -98,8 +98,8 @@ func TestTheWebhookRefusesWhatTheSchemaCannotSee(t *testing.T) {
 			case tc.says != "" && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), tc.says)):
 				t.Errorf("the answer is %v, want one that says %q", err, tc.says)
 			}
-			if told := heard.take(); (told == "") != (tc.warned == "") || !strings.Contains(told, tc.warned) {
-				t.Errorf("warned of %q, want %q", told, tc.warned)
+			if reported := heard.take(); (reported == "") != (tc.warned == "") || !strings.Contains(reported, tc.warned) {
+				t.Errorf("warned of %q, want %q", reported, tc.warned)
 			}
 		})
 	}

@@ -74,7 +74,7 @@ func TestAStatefulSetIsNotCopiedWithoutAVolume(t *testing.T) {
 	}
 }
 
-// What is left of former pods must not keep the others from being copied, and what there is no room for is told.
+// What is left of former pods must not keep the others from being copied, and what there is no room for is reported.
 func TestAStatefulSetThatHadManyPodsIsCopied(t *testing.T) {
 	env.StartOperator(t, nil)
 	f := newFixture(t, func(b *slipwayv1alpha1.Backup) { b.Spec.Source = "statefulset/db" })

@@ -52,7 +52,7 @@ func FuzzStatus(f *testing.F) {
 			s.current++
 		}
 		s.err = generate.Pick[error](g, nil, nil, outcome.Waitingf(0, slipwayv1alpha1.ReasonSecretNotFound, "gone"), outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "bad"), outcome.StaleCache("x"))
-		s.verification, s.repositoryTold = run.Status.Verification, run.Status.RepositoryID
+		s.verification, s.reportedRepositoryID = run.Status.Verification, run.Status.RepositoryID
 		claim := ""
 		if s.current < len(s.volumes) {
 			claim = s.volumes[s.current].Claim

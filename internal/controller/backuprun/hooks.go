@@ -200,7 +200,7 @@ func (r *Reconciler) letGo(ctx context.Context, s *scope, now time.Time) error {
 		for i := range s.jobs {
 			err = errors.Join(err, r.kit.Applier.Delete(ctx, s.run, &s.jobs[i]))
 		}
-		pending := hook.Pending(s.run.Status.Hooks) // what is stored is told, with its event
+		pending := hook.Pending(s.run.Status.Hooks) // what is stored is reported, with its event
 		hook.Release(s.hooks, false, false, now)
 		return !pending, err
 	})

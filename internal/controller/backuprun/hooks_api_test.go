@@ -653,9 +653,9 @@ func TestWhatCannotBeReleasedIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := f.wait("shop-now", slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.ReasonVerified)
-	told := meta.FindStatusCondition(run.Status.Conditions, slipwayv1alpha1.ConditionHookAfterFailed)
-	if told == nil || told.Status != metav1.ConditionTrue || told.Reason != slipwayv1alpha1.ReasonHooksDisabled {
-		t.Errorf("HookAfterFailed is %+v", told)
+	reported := meta.FindStatusCondition(run.Status.Conditions, slipwayv1alpha1.ConditionHookAfterFailed)
+	if reported == nil || reported.Status != metav1.ConditionTrue || reported.Reason != slipwayv1alpha1.ReasonHooksDisabled {
+		t.Errorf("HookAfterFailed is %+v", reported)
 	}
 	environment.Eventually(t, func() error {
 		backup := &slipwayv1alpha1.Backup{}

@@ -41,7 +41,7 @@ func (s *scope) runProgress() mover.RunProgress {
 
 // judge decides what follows from what the Job has come to.
 func (r *Reconciler) judge(ctx context.Context, s *scope, now time.Time) {
-	s.verification, s.repositoryTold = s.run.Status.Verification, s.run.Status.RepositoryID
+	s.verification, s.reportedRepositoryID = s.run.Status.Verification, s.run.Status.RepositoryID
 	look, err := r.moves.Look(ctx, s.job, s.pods, desired.Steps, s.names(), now)
 	if s.err == nil {
 		s.err = err
@@ -51,7 +51,7 @@ func (r *Reconciler) judge(ctx context.Context, s *scope, now time.Time) {
 	s.lookAtJob()
 	for _, result := range s.seen.Results {
 		if result.RepositoryID != "" {
-			s.repositoryTold = result.RepositoryID
+			s.reportedRepositoryID = result.RepositoryID
 		}
 	}
 	of := (s.live || s.crashConsistent) && s.current < len(s.volumes) && hook.Of(s.hooks, s.volumes[s.current].Claim, s.attempt())

@@ -71,9 +71,9 @@ type scope struct {
 	quiesced bool
 	// progress is how far it is. Set by listen.
 	progress *slipwayv1alpha1.TransferProgress
-	// verification and repositoryTold are what the Jobs have told. Set by judge.
-	verification   *slipwayv1alpha1.BackupVerification
-	repositoryTold string
+	// verification and reportedRepositoryID are what the Jobs have reported. Set by judge.
+	verification         *slipwayv1alpha1.BackupVerification
+	reportedRepositoryID string
 	// next is what follows. Set by judge.
 	next mover.Next
 
@@ -114,7 +114,7 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 	return s, err
 }
 
-// repositoryID is the ID of the Backup's repository, as far as any run has told it.
+// repositoryID is the ID of the Backup's repository, as far as any run has reported it.
 func (s *scope) repositoryID() string {
 	if s.backup.Status.RepositoryID != "" {
 		return s.backup.Status.RepositoryID

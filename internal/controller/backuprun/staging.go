@@ -251,7 +251,7 @@ func (r *Reconciler) release(ctx context.Context, s *scope, now time.Time) {
 		return
 	}
 	s.err = errors.Join(s.err, err)
-	s.volumes, s.verification, s.repositoryTold = s.run.Status.Volumes, s.run.Status.Verification, s.run.Status.RepositoryID
+	s.volumes, s.verification, s.reportedRepositoryID = s.run.Status.Volumes, s.run.Status.Verification, s.run.Status.RepositoryID
 	s.next = s.runProgress().Hold(nil, now)
 	if worst := outcome.Worst(err); worst != nil {
 		s.next = s.runProgress().Hold(worst.Trouble(), now)

@@ -31,7 +31,7 @@ func (s *scope) status(now time.Time) slipwayv1alpha1.BackupRunStatus {
 		LeftOut:            s.leftOut,
 		Progress:           s.progress,
 		Verification:       s.verification,
-		RepositoryID:       s.repositoryTold,
+		RepositoryID:       s.reportedRepositoryID,
 		Hooks:              s.hooks,
 	}
 	for _, volume := range s.volumes {

@@ -29,7 +29,7 @@ const (
 	writeTime      = time.Second
 	writeTimeOfOne = 250 * time.Microsecond
 	maxWriteTime   = 10 * time.Second
-	// maxFailures is how many failures of a reconcile are told.
+	// maxFailures is how many failures of a reconcile are reported.
 	maxFailures = 10
 )
 

@@ -73,8 +73,8 @@ func (r *ClassReconciler) leaves(class *gatewayv1.GatewayClass, next gatewayv1.G
 	if in, named := r.parameters.namespaceOf(class); named {
 		return !r.parameters.watched(in)
 	}
-	said := meta.FindStatusCondition(class.Status.Conditions, string(gatewayv1.GatewayClassConditionStatusAccepted))
-	if said == nil || said.Status == metav1.ConditionUnknown || said.ObservedGeneration != class.Generation {
+	reported := meta.FindStatusCondition(class.Status.Conditions, string(gatewayv1.GatewayClassConditionStatusAccepted))
+	if reported == nil || reported.Status == metav1.ConditionUnknown || reported.ObservedGeneration != class.Generation {
 		return false
 	}
 	adds := len(class.Status.SupportedFeatures) < len(next.SupportedFeatures)

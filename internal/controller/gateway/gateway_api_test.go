@@ -344,12 +344,12 @@ func TestARouteOfListenersInConflictSaysSo(t *testing.T) {
 	}), f.route("shop", "app")
 	f.create(f.class, f.certificate(f.namespace, "cert"), g, service(f.namespace, "app"), route)
 	f.waitRoute(route, gateway.ConditionLive, metav1.ConditionFalse, gateway.ReasonListenerInvalid)
-	told, err := entry(route)
+	reported, err := entry(route)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const want = `no listener that the route is attached to can be served: listener "web": port: listener "tls" speaks HTTPS on port 80, so HTTP cannot be spoken there`
-	if got := meta.FindStatusCondition(told.Conditions, gateway.ConditionLive).Message; got != want {
+	if got := meta.FindStatusCondition(reported.Conditions, gateway.ConditionLive).Message; got != want {
 		t.Errorf("Live says %q, want %q", got, want)
 	}
 }

@@ -264,7 +264,7 @@ func TestWhomAPolicyOfAnotherNamespaceLetsInIsCopied(t *testing.T) {
 	f.copied(g, secret, nil)
 }
 
-// The Service that a policy has asked is in its namespace, and needs no grant. What is wrong with it is told at once.
+// The Service that a policy has asked is in its namespace, and needs no grant. What is wrong with it is reported at once.
 func TestTheServiceThatAPolicyAsksIsFollowed(t *testing.T) {
 	f := newFixture(t)
 	f.startOperator(nil)

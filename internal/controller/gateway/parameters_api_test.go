@@ -343,7 +343,7 @@ func TestAPullSecretThatDoesNotExistIsTold(t *testing.T) {
 	withParameters(f.class, ofClass)
 	g := f.gateway()
 	f.create(ofClass, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "registry", Namespace: f.other}}, f.class, g)
-	told := func(want bool) {
+	reported := func(want bool) {
 		t.Helper()
 		environment.Eventually(t, func() error {
 			if err := f.get(g); err != nil {
@@ -359,12 +359,12 @@ func TestAPullSecretThatDoesNotExistIsTold(t *testing.T) {
 			return nil
 		})
 	}
-	told(true)
+	reported(true)
 	here := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "registry", Namespace: f.namespace}}
 	f.create(here)
-	told(false)
+	reported(false)
 	f.delete(here)
-	told(true)
+	reported(true)
 	update(f, ofClass, func(p *slipwayv1alpha1.GatewayParameters) { p.Spec.ImagePullSecrets = nil })
-	told(false)
+	reported(false)
 }

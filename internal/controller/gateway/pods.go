@@ -85,7 +85,7 @@ func judge(gateway types.UID, pod *corev1.Pod, answer replica.Answer) replicaVie
 	return one
 }
 
-// hear keeps those problems that are told of policies.
+// hear keeps those problems that are reported of policies.
 func (r *replicaView) hear(problems []document.Problem) {
 	for _, problem := range problems {
 		switch problem.Reason {
@@ -199,7 +199,7 @@ func (s *scope) listenerLack(l *gatewayapi.Listener) *lack {
 	return s.served.lacking(fmt.Sprintf("listener %q", l.Name), func(one replicaView) bool { return one.listeners[digest] })
 }
 
-// routeLack is why a route is not served by every pod, or not with the sessions that it asks for. What it has of policies is told there.
+// routeLack is why a route is not served by every pod, or not with the sessions that it asks for. What it has of policies is reported there.
 func (s *scope) routeLack(route *gatewayapi.Route) *lack {
 	digest := document.RouteDigest(route.UID, route.Generation)
 	lack := s.served.lacking("this generation of the route", func(one replicaView) bool { return one.routes[digest] })

@@ -98,9 +98,9 @@ func TestManyProblemsOfATenantAreNoNewsOfOthers(t *testing.T) {
 			Phase: corev1.PodRunning, PodIP: address.Addr().String(), Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
 		},
 	}
-	name, told := types.NamespacedName{Namespace: "infra", Name: "edge"}, make(chan types.NamespacedName, 10)
+	name, reported := types.NamespacedName{Namespace: "infra", Name: "edge"}, make(chan types.NamespacedName, 10)
 	follower := replica.New(replica.Options{Port: int(address.Port())})
-	follower.Notify(func(name types.NamespacedName) { told <- name })
+	follower.Notify(func(name types.NamespacedName) { reported <- name })
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- follower.Start(ctx) }()
@@ -111,7 +111,7 @@ func TestManyProblemsOfATenantAreNoNewsOfOthers(t *testing.T) {
 		}
 	})
 	follower.Follow(t.Context(), name, document.Size{Routes: 100, Listeners: 10, Objects: 100}, []replica.Pod{{UID: pod.UID, IP: pod.Status.PodIP, Ready: true}})
-	<-told
+	<-reported
 	s := &scope{
 		gateway: &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{UID: "gateway"}}, deployment: &appsv1.Deployment{},
 		pods: []corev1.Pod{pod}, answers: map[types.UID]replica.Answer{pod.UID: follower.Answer(name, pod.UID)},
@@ -128,7 +128,7 @@ func TestManyProblemsOfATenantAreNoNewsOfOthers(t *testing.T) {
 	}
 }
 
-// What holds up the changes of every tenant is told of the Gateway, and of each route that is not served for it.
+// What holds up the changes of every tenant is reported of the Gateway, and of each route that is not served for it.
 func TestAPodThatCannotServeTheNewestObjectsSaysWhy(t *testing.T) {
 	pod := corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "edge-1", UID: "1"},

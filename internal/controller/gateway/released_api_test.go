@@ -208,8 +208,8 @@ func TestNothingOfOthersIsRetired(t *testing.T) {
 	}
 }
 
-// said answers reads of one object with what it is told to say, until it is off.
-type said struct {
+// fixedAnswer answers reads of one object with what it is told to say, until it is off.
+type fixedAnswer struct {
 	next       http.RoundTripper
 	path, body string
 	status     int
@@ -217,7 +217,7 @@ type said struct {
 	times      atomic.Int64
 }
 
-func (s *said) RoundTrip(request *http.Request) (*http.Response, error) {
+func (s *fixedAnswer) RoundTrip(request *http.Request) (*http.Response, error) {
 	if s.off.Load() || request.Method != http.MethodGet || !strings.HasSuffix(request.URL.Path, s.path) {
 		return s.next.RoundTrip(request)
 	}
@@ -228,7 +228,7 @@ func (s *said) RoundTrip(request *http.Request) (*http.Response, error) {
 
 // A cache may be old, and a read may fail. What serves is taken away when the API server says whose the class is.
 func TestNothingIsRetiredBeforeTheAPIServerHasSaidWhoseTheClassIs(t *testing.T) {
-	for name, answer := range map[string]*said{
+	for name, answer := range map[string]*fixedAnswer{
 		"it belongs to Slipway": {status: http.StatusOK, body: `{"apiVersion":"gateway.networking.k8s.io/v1","kind":"GatewayClass","spec":{"controllerName":"slipway.dev/gateway"}}`},
 		"it may not be read":    {status: http.StatusForbidden, body: `{"apiVersion":"v1","kind":"Status","status":"Failure","reason":"Forbidden","code":403}`},
 		"it is not there":       {status: http.StatusNotFound, body: `{"apiVersion":"v1","kind":"Status","status":"Failure","reason":"NotFound","code":404}`},
@@ -237,7 +237,7 @@ func TestNothingIsRetiredBeforeTheAPIServerHasSaidWhoseTheClassIs(t *testing.T) 
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			g, foreign := f.gateway(), f.foreignClass()
-			live := &said{path: "/gatewayclasses/" + foreign.Name, body: answer.body, status: answer.status}
+			live := &fixedAnswer{path: "/gatewayclasses/" + foreign.Name, body: answer.body, status: answer.status}
 			f.startOperator(func(config *rest.Config) {
 				config.Wrap(func(next http.RoundTripper) http.RoundTripper { live.next = next; return live })
 			})

@@ -49,8 +49,8 @@ func (s *scope) minReplicas() int32 {
 
 // listen reads the events of pods whose status does not say what keeps them from serving.
 func (r *Reconciler) listen(ctx context.Context, s *scope) {
-	said, again := r.kit.Events.Listen(ctx, s.judgedPods(), false)
-	s.events = said
+	warnings, again := r.kit.Events.Listen(ctx, s.judgedPods(), false)
+	s.events = warnings
 	s.recheck.After(again.In())
 }
 

@@ -70,7 +70,7 @@ func TestAGatewayWhosePodsDoNotStartSaysWhy(t *testing.T) {
 		t.Errorf("Degraded says %q, and not what the pod hangs in", message)
 	}
 
-	// A pod that is refused is told by the Deployment alone.
+	// A pod that is refused is reported by the Deployment alone.
 	f.create(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: deployment.Namespace, Name: "team"}})
 	if err := cluster.RefusePods(t.Context(), deployment.Namespace, deployment.Name, `pods "x" is forbidden: exceeded quota: team, requested: pods=1, used: pods=4, limited: pods=4`); err != nil {
 		t.Fatal(err)
@@ -113,8 +113,8 @@ func (f *fixture) recovered(g *gatewayv1.Gateway) {
 		if err := f.get(g); err != nil {
 			return err
 		}
-		if told := meta.FindStatusCondition(g.Status.Conditions, gateway.ConditionDegraded); told != nil {
-			return fmt.Errorf("Degraded still says %q", told.Message)
+		if reported := meta.FindStatusCondition(g.Status.Conditions, gateway.ConditionDegraded); reported != nil {
+			return fmt.Errorf("Degraded still says %q", reported.Message)
 		}
 		return nil
 	})
@@ -141,8 +141,8 @@ func TestAPodThatServesOldObjectsIsTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if told := meta.FindStatusCondition(of.Conditions, gateway.ConditionLive).Message; !strings.HasSuffix(told, ": it has a defect") {
-		t.Errorf("Live says %q, and not why", told)
+	if reported := meta.FindStatusCondition(of.Conditions, gateway.ConditionLive).Message; !strings.HasSuffix(reported, ": it has a defect") {
+		t.Errorf("Live says %q, and not why", reported)
 	}
 	f.serve(g, []document.ServedListener{web()}, route)
 	f.recovered(g)

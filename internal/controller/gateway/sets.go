@@ -118,7 +118,7 @@ func (r *Reconciler) setWrites(ctx context.Context, s *scope) ([]func() error, e
 	if len(writes) == 0 {
 		return nil, nil
 	}
-	// What a stale cache shows of the Gateway and its children must not be told.
+	// What a stale cache shows of the Gateway and its children must not be reported.
 	if err := r.kit.Fresh.Confirm(ctx, append([]client.Object{s.gateway}, s.children()...)...); err != nil {
 		return nil, err
 	}

@@ -76,7 +76,7 @@ func TestTheSecretsOfThePodsAreBesideTheCopies(t *testing.T) {
 	}
 }
 
-// What the pods do not share is told where it was asked for, and the route that they serve is live.
+// What the pods do not share is reported where it was asked for, and the route that they serve is live.
 func TestALimitThatPodsDoNotShareIsTold(t *testing.T) {
 	f := newFixture(t)
 	f.startOperator(nil)

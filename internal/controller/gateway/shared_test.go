@@ -107,7 +107,7 @@ const (
 `
 )
 
-// What pods do not share is told where it was asked for. A route that is served as it is written stays live, whatever its policies lack.
+// What pods do not share is reported where it was asked for. A route that is served as it is written stays live, whatever its policies lack.
 func TestWhatPodsDoNotShareIsToldWhereItWasAskedFor(t *testing.T) {
 	s := sharingScope(t, limitsOfAll+sessionsOfAll+limitsOfEach)
 	want := map[string]string{
@@ -137,7 +137,7 @@ func TestWhatPodsDoNotShareIsToldWhereItWasAskedFor(t *testing.T) {
 	}
 }
 
-// A name on the network cannot be looked up: the pods try, and what fails is told of the policy, with the address.
+// A name on the network cannot be looked up: the pods try, and what fails is reported of the policy, with the address.
 func TestWhatCannotBeFetchedForAPolicyIsToldOfIt(t *testing.T) {
 	const keys, provider = "auth.jwt.jwksURL: no public keys could be fetched from https://id.test/keys yet",
 		"auth.oidc.issuer: what the provider publishes at https://id.test/.well-known/openid-configuration could not be fetched or used yet"

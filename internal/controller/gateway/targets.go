@@ -122,7 +122,7 @@ func (t *targets) conditions(policy *slipwayv1alpha1.GatewayPolicy, are []metav1
 }
 
 // lacking is why no Gateway of ours has a target. Empty: one has it, or that is not known. What a cache does not show yet is asked
-// for before it is told.
+// for before it is reported.
 func (t *targets) lacking(ctx context.Context, policy *slipwayv1alpha1.GatewayPolicy, target gatewayapi.Target) (string, error) {
 	r := t.of
 	why, err := t.look(ctx, r.kinds.objects, r.kinds.classes, target)
@@ -131,8 +131,8 @@ func (t *targets) lacking(ctx context.Context, policy *slipwayv1alpha1.GatewayPo
 	}
 	for _, entry := range policy.Status.Ancestors {
 		if about, mine := targetOf(&entry, policy.Namespace); mine && about == target {
-			said := meta.FindStatusCondition(entry.Conditions, slipwayv1alpha1.ConditionPolicyAccepted)
-			if said != nil && said.Reason == slipwayv1alpha1.ReasonPolicyTargetNotFound && said.Message == why {
+			reported := meta.FindStatusCondition(entry.Conditions, slipwayv1alpha1.ConditionPolicyAccepted)
+			if reported != nil && reported.Reason == slipwayv1alpha1.ReasonPolicyTargetNotFound && reported.Message == why {
 				return why, nil
 			}
 		}

@@ -174,7 +174,7 @@ func TestAPullSecretThatDoesNotExistIsTold(t *testing.T) {
 	})
 	const missing = slipwayv1alpha1.ConditionPullSecretMissing
 	restore := &slipwayv1alpha1.Restore{}
-	told := func(want string) {
+	reported := func(want string) {
 		t.Helper()
 		environment.Eventually(t, func() error {
 			if err := f.get("again", restore); err != nil {
@@ -190,10 +190,10 @@ func TestAPullSecretThatDoesNotExistIsTold(t *testing.T) {
 			return nil
 		})
 	}
-	told(`Secret "pull" does not exist (spec.mover.imagePullSecrets[0]): images are pulled without it`)
+	reported(`Secret "pull" does not exist (spec.mover.imagePullSecrets[0]): images are pulled without it`)
 	f.job(1)
 	f.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "pull", Namespace: f.namespace}})
-	told("")
+	reported("")
 }
 
 // A new volume is one that is not there. One of that name may hold somebody's data, whatever its labels and annotations say.

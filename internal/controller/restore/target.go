@@ -61,7 +61,7 @@ func checkMaker(restore *slipwayv1alpha1.Restore, claim *corev1.PersistentVolume
 // madeByOlder reports whether an older operator made the volume for this Restore: it wrote a label and no UID. A volume that is older
 // than the Restore is of an earlier one. A Restore that has not begun has no volume yet that an older operator could have made.
 func madeByOlder(restore *slipwayv1alpha1.Restore, claim *corev1.PersistentVolumeClaim) bool {
-	_, told := claim.Annotations[slipwayv1alpha1.AnnotationRestoreUID]
-	return !told && restore.Status.StartTime != nil && claim.Labels[slipwayv1alpha1.LabelRestore] == restore.Name &&
+	_, reported := claim.Annotations[slipwayv1alpha1.AnnotationRestoreUID]
+	return !reported && restore.Status.StartTime != nil && claim.Labels[slipwayv1alpha1.LabelRestore] == restore.Name &&
 		!claim.CreationTimestamp.Before(&restore.CreationTimestamp)
 }

@@ -65,7 +65,7 @@ func (f *fixture) altersDeployments() {
 	})
 }
 
-// What the cluster changes of the Deployment is told. Its pods are judged all the same: a good revision is remembered, and a bad one
+// What the cluster changes of the Deployment is reported. Its pods are judged all the same: a good revision is remembered, and a bad one
 // rolled back.
 func TestADeploymentThatTheClusterChangesIsJudgedLikeOthers(t *testing.T) {
 	env.StartOperator(t, nil)

@@ -107,8 +107,8 @@ func (r *Reconciler) applyDeployment(ctx context.Context, s *scope) error {
 	// What does not go away by itself, such as an object of that name which is not ours, keeps
 	// nothing from running.
 	change, err := r.kit.Applier.Apply(ctx, s.app, s.deploymentChild(replicas))
-	r.tellRefused(s, change)
-	// What the cluster makes of it is told, and its pods are judged like others: they may fail, too.
+	r.reportRefused(s, change)
+	// What the cluster makes of it is reported, and its pods are judged like others: they may fail, too.
 	s.applied = err == nil || outcome.Only(err, slipwayv1alpha1.ReasonAltered)
 	return errors.Join(s.inOurWords("Deployment", err), draft)
 }

@@ -35,9 +35,9 @@ func TestARetainedVolumeOfAnotherClassIsToldInASentence(t *testing.T) {
 					a.Spec.Storage.StorageClassName = nil
 				}
 			}))
-			told := f.says("Ready", metav1.ConditionFalse, slipwayv1alpha1.ReasonInvalid,
+			reported := f.says("Ready", metav1.ConditionFalse, slipwayv1alpha1.ReasonInvalid,
 				`PersistentVolumeClaim "shop-data" is of StorageClass "`+class.Name+`"`, asks.words)
-			if message := meta.FindStatusCondition(told.Status.Conditions, "Ready").Message; strings.Contains(message, "\n") {
+			if message := meta.FindStatusCondition(reported.Status.Conditions, "Ready").Message; strings.Contains(message, "\n") {
 				t.Errorf("the message has lines: %q", message)
 			}
 		})

@@ -56,8 +56,8 @@ func (s *scope) inOurWords(kind string, err error) error {
 		return err
 	}
 	named := *answer
-	said, ours := outcome.Answer(answer.Err), outcome.AnswerNaming(answer.Err, func(field string) string { return s.ourField(kind, field) })
-	named.Message = strings.Replace(answer.Message, said, ours, 1)
+	theirs, ours := outcome.Answer(answer.Err), outcome.AnswerNaming(answer.Err, func(field string) string { return s.ourField(kind, field) })
+	named.Message = strings.Replace(answer.Message, theirs, ours, 1)
 	return &named
 }
 

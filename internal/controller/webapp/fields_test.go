@@ -76,10 +76,10 @@ func TestARefusalIsToldInOurWords(t *testing.T) {
 		field.Invalid(nil, "null", "some rules were not checked"),
 	})
 	err := s.inOurWords("Deployment", outcome.Classify(`Deployment "shop"`, refused))
-	told := outcome.Worst(err)
+	reported := outcome.Worst(err)
 	want := `Deployment "shop" is refused: spec.resources.limits.memory: Invalid value: "-1": must be greater than or equal to 0; Invalid value: "null": some rules were not checked`
-	if told.Message != want || !errors.Is(err, refused) || !told.Stalls() {
-		t.Errorf("told %+v, want %q", told, want)
+	if reported.Message != want || !errors.Is(err, refused) || !reported.Stalls() {
+		t.Errorf("told %+v, want %q", reported, want)
 	}
 	other := errors.New("timeout")
 	if got := s.inOurWords("Deployment", other); got != other { //nolint:errorlint // the very same

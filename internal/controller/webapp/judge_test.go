@@ -227,7 +227,7 @@ func TestWhatIsBeingDeletedCountsThePodsThatTheAutoscalerAskedFor(t *testing.T) 
 	}
 }
 
-// Ready is told when the rollout is complete. The revision is good when all its pods have shown since then that it goes on serving.
+// Ready is reported when the rollout is complete. The revision is good when all its pods have shown since then that it goes on serving.
 func TestARevisionIsGoodWhenAllItsPodsHaveBeenReadyForLong(t *testing.T) {
 	since := func(second int64) corev1.PodStatus {
 		return corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{

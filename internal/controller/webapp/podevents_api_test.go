@@ -113,9 +113,9 @@ func TestAnApplicationThatStopsAnsweringSaysWhatCameBack(t *testing.T) {
 	f.kubeletSays(pod, "app", "Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 500")
 	f.setPodStatus(pod, failing(true))
 	want := fmt.Sprintf(`pod %q container "app" fails its readiness probe: GET /healthz on port 8080: HTTP status 500 (spec.health.path)`, pod.Name)
-	told := f.waitFor(slipwayv1alpha1.ConditionDegraded, metav1.ConditionTrue, slipwayv1alpha1.ReasonProbeFailing)
+	reported := f.waitFor(slipwayv1alpha1.ConditionDegraded, metav1.ConditionTrue, slipwayv1alpha1.ReasonProbeFailing)
 	for _, conditionType := range []string{"Degraded", "Ready"} {
-		if got := meta.FindStatusCondition(told.Status.Conditions, conditionType).Message; got != want {
+		if got := meta.FindStatusCondition(reported.Status.Conditions, conditionType).Message; got != want {
 			t.Errorf("%s says %q, want %q", conditionType, got, want)
 		}
 	}
@@ -134,7 +134,7 @@ func TestAnApplicationThatStopsAnsweringSaysWhatCameBack(t *testing.T) {
 	env.StartOperator(t, nil)
 	f.settle()
 	again := f.waitFor(slipwayv1alpha1.ConditionDegraded, metav1.ConditionTrue, slipwayv1alpha1.ReasonProbeFailing)
-	if got := meta.FindStatusCondition(again.Status.Conditions, "Degraded"); got.Message != want || !got.LastTransitionTime.Equal(&meta.FindStatusCondition(told.Status.Conditions, "Degraded").LastTransitionTime) {
+	if got := meta.FindStatusCondition(again.Status.Conditions, "Degraded"); got.Message != want || !got.LastTransitionTime.Equal(&meta.FindStatusCondition(reported.Status.Conditions, "Degraded").LastTransitionTime) {
 		t.Errorf("after a restart: %+v, want %q", got, want)
 	}
 	f.rollOut()

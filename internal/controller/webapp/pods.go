@@ -11,7 +11,7 @@ func (r *Reconciler) listen(ctx context.Context, s *scope, now time.Time) {
 	current, others := s.workload().Split()
 	started := s.keptStartTime()
 	late := !started.IsZero() && s.isLate(now)
-	said, again := r.kit.Events.Listen(ctx, append(current, others...), late)
-	s.events = said
+	warnings, again := r.kit.Events.Listen(ctx, append(current, others...), late)
+	s.events = warnings
 	s.recheck.After(again.In())
 }

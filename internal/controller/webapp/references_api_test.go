@@ -25,10 +25,10 @@ func TestAPullSecretThatDoesNotExistIsTold(t *testing.T) {
 	f.waitFor("Ready", metav1.ConditionTrue, "")
 
 	f.create(f.secret("mirror", nil))
-	told := f.wait(func(a *slipwayv1alpha1.WebApp) error {
+	reported := f.wait(func(a *slipwayv1alpha1.WebApp) error {
 		return equal(first+": images are pulled without it", meta.FindStatusCondition(a.Status.Conditions, missing).Message)
 	})
-	if err := has(told, "Ready", metav1.ConditionTrue, ""); err != nil {
+	if err := has(reported, "Ready", metav1.ConditionTrue, ""); err != nil {
 		t.Error(err)
 	}
 

@@ -267,7 +267,7 @@ func TestWhatIsSpelledUnusuallyIsAccepted(t *testing.T) {
 	}
 }
 
-// What the schema cannot know is told in status, and a good edit recovers.
+// What the schema cannot know is reported in status, and a good edit recovers.
 func TestWhatTheAPIServerRefusesIsNamed(t *testing.T) {
 	env.StartOperator(t, nil)
 	f := newFixture(t)

@@ -136,7 +136,7 @@ func (s *scope) judgeRollout(now time.Time) *health.Trouble {
 	}
 	for _, pod := range pods {
 		verdict := health.Pod(pod, s.events[pod.UID]...)
-		if verdict.Terminal || verdict.State == health.Failed && s.toldFailed(verdict.Reason) {
+		if verdict.Terminal || verdict.State == health.Failed && s.reportedFailed(verdict.Reason) {
 			return verdict.Trouble()
 		}
 	}
@@ -147,10 +147,10 @@ func (s *scope) judgeRollout(now time.Time) *health.Trouble {
 	return w.Stuck(s.rollout.Verdict, workload.Judging{Current: pods, Explain: s.withVolume}, "spec.rollout.progressDeadlineSeconds")
 }
 
-// toldFailed reports whether status calls the rollout of the wanted revision failed for this
+// reportedFailed reports whether status calls the rollout of the wanted revision failed for this
 // very trouble. A failure that is held stays one while its trouble lasts, though the
 // kubelet tries again from time to time and then calls it by its milder name.
-func (s *scope) toldFailed(reason string) bool {
+func (s *scope) reportedFailed(reason string) bool {
 	rollout := s.app.Status.Rollout
 	stalled := meta.FindStatusCondition(s.app.Status.Conditions, slipwayv1alpha1.ConditionStalled)
 	degraded := meta.FindStatusCondition(s.app.Status.Conditions, slipwayv1alpha1.ConditionDegraded)

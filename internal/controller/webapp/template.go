@@ -24,7 +24,7 @@ func (s *scope) findWanted(names *names, name string) (namedRevision, error) {
 		if called != name && stored.name != name {
 			continue
 		}
-		// One that cannot be read is told where it is used.
+		// One that cannot be read is reported where it is used.
 		if template, err := names.templateOf(s.app, stored.namedRevision); err == nil && template.misordered {
 			continue
 		}
@@ -116,8 +116,8 @@ func (s *scope) chooseTemplate(names *names) error {
 	return nil
 }
 
-// tellRefused tells that pods are not made from the template that is stored.
-func (r *Reconciler) tellRefused(s *scope, change apply.Change) {
+// reportRefused reports that pods are not made from the template that is stored.
+func (r *Reconciler) reportRefused(s *scope, change apply.Change) {
 	if s.refusedField == "" || change == apply.Unchanged {
 		return
 	}

@@ -94,7 +94,7 @@ func (f *fixture) mustResize(size string) {
 	}
 }
 
-// A volume that cannot grow is told, with the way back open. It may have got more than
+// A volume that cannot grow is reported, with the way back open. It may have got more than
 // it asked for.
 func TestAVolumeThatCannotGrowIsToldAndTheOldSizeCanBePutBack(t *testing.T) {
 	env.StartOperator(t, nil)
@@ -176,8 +176,8 @@ func TestAClaimThatIsNotBoundIsRecreatedInAnotherSize(t *testing.T) {
 			claim := f.claim("5Gi")
 			f.rollOut()
 			f.mustResize(size)
-			told := f.waitFor(slipwayv1alpha1.ConditionReady, metav1.ConditionFalse, slipwayv1alpha1.ReasonVolumePending)
-			if stalled := meta.FindStatusCondition(told.Status.Conditions, slipwayv1alpha1.ConditionStalled); stalled != nil {
+			reported := f.waitFor(slipwayv1alpha1.ConditionReady, metav1.ConditionFalse, slipwayv1alpha1.ReasonVolumePending)
+			if stalled := meta.FindStatusCondition(reported.Status.Conditions, slipwayv1alpha1.ConditionStalled); stalled != nil {
 				t.Errorf("stalled: %+v", stalled)
 			}
 			f.delete(claim)

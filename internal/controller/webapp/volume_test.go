@@ -34,9 +34,9 @@ func TestOnlyAClaimThatIsNotBoundIsBlamedForAPod(t *testing.T) {
 				t.Errorf("%+v, want the reason %s", got, tc.reason)
 			}
 			// The class may not exist.
-			const told = `PersistentVolumeClaim "shop-data" of StorageClass "platinum" is not bound (spec.storage)`
-			if tc.reason == slipwayv1alpha1.ReasonVolumePending && !strings.HasPrefix(got.Message, told) {
-				t.Errorf("the message is %q, want %q", got.Message, told)
+			const reported = `PersistentVolumeClaim "shop-data" of StorageClass "platinum" is not bound (spec.storage)`
+			if tc.reason == slipwayv1alpha1.ReasonVolumePending && !strings.HasPrefix(got.Message, reported) {
+				t.Errorf("the message is %q, want %q", got.Message, reported)
 			}
 		})
 	}

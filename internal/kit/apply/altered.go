@@ -34,8 +34,8 @@ const (
 type alteration struct {
 	// desired and fields identify what was applied, and what of it came back otherwise.
 	desired, fields uint64
-	// told is what is said of the fields.
-	told string
+	// message is what is said of the fields.
+	message string
 	// again is when the same is applied again, and pause how long it is until then.
 	again time.Time
 	pause time.Duration
@@ -78,7 +78,7 @@ func (a *Applier) altered(child Child, desired []byte) error {
 	return &outcome.Error{
 		Kind: outcome.Blocked, Reason: slipwayv1alpha1.ReasonAltered, After: left,
 		Message: fmt.Sprintf("%s: %s not as it was applied: an admission policy or webhook of the cluster changes that: exclude the object there, or ask for what comes of it",
-			subject(child.Desired), known.(alteration).told),
+			subject(child.Desired), known.(alteration).message),
 	}
 }
 
@@ -99,16 +99,16 @@ func (a *Applier) alterationOf(child Child, desired []byte) alteration {
 		_, _ = sum.WriteString(name)
 		_ = sum.WriteByte(0)
 	}
-	told := "its fields are"
+	message := "its fields are"
 	switch more := len(names) - maxRepairedFields; {
 	case len(names) == 1:
-		told = names[0] + " is"
+		message = names[0] + " is"
 	case more > 0:
-		told = fmt.Sprintf("%s and %d more are", strings.Join(names[:maxRepairedFields], ", "), more)
+		message = fmt.Sprintf("%s and %d more are", strings.Join(names[:maxRepairedFields], ", "), more)
 	case len(names) > 1:
-		told = strings.Join(names, ", ") + " are"
+		message = strings.Join(names, ", ") + " are"
 	}
-	return alteration{desired: a.settled.sumsOf(child.Current, desired).desired, fields: sum.Sum64(), told: text.Cut(told, maxRepair)}
+	return alteration{desired: a.settled.sumsOf(child.Current, desired).desired, fields: sum.Sum64(), message: text.Cut(message, maxRepair)}
 }
 
 // differing names the desired fields that have another value, or none. It names no value.
@@ -163,8 +163,8 @@ func (c comparison) below(of value.Value, element fieldpath.PathElement, mayOmit
 	return nil, false
 }
 
-// tellAltered tells of a child that is never applied again.
-func (a *Applier) tellAltered(owner client.Object, child Child, desired []byte) {
+// reportAltered reports a child that is never applied again.
+func (a *Applier) reportAltered(owner client.Object, child Child, desired []byte) {
 	if err := a.altered(child, desired); err != nil && a.Altered != nil {
 		a.Altered(owner, err.Error())
 	}

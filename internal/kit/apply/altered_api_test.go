@@ -136,7 +136,7 @@ func TestWhatTheAPIServerChangesIsToldUntilItNoLongerDoes(t *testing.T) {
 			clock := clocktesting.NewFakeClock(time.Now())
 			counted := &counter{Client: env.Client}
 			f.applier.Client, f.applier.Clock = counted, clock
-			told := f.repairs()
+			reported := f.repairs()
 			apply := func(image string) error {
 				current := &appsv1.Deployment{}
 				err := env.Client.Get(t.Context(), types.NamespacedName{Namespace: f.owner.Namespace, Name: "shop"}, current)
@@ -188,8 +188,8 @@ func TestWhatTheAPIServerChangesIsToldUntilItNoLongerDoes(t *testing.T) {
 			if c := got.Spec.Template.Spec.Containers[0]; c.Image != "shop:2" || *got.Spec.Replicas != 2 || len(c.Resources.Requests) != 2 || len(c.Env) != 2 {
 				t.Errorf("it is %+v", got.Spec)
 			}
-			if len(*told) > 1 { // it is told that what had been changed was restored
-				t.Errorf("repairs were told: %q", *told)
+			if len(*reported) > 1 { // it is told that what had been changed was restored
+				t.Errorf("repairs were told: %q", *reported)
 			}
 		})
 	}
@@ -214,13 +214,13 @@ func TestAnAlteredChildIsRepairedAllTheSame(t *testing.T) {
 	}
 }
 
-// What is only made once is never applied again, so that it was changed is told once.
+// What is only made once is never applied again, so that it was changed is reported once.
 func TestAnAlteredJobIsTold(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.policy("batch", "jobs", `[JSONPatch{op: 'replace', path: '/spec/template/spec/containers/0/image', value: 'evil:1'}]`)
-	var told []string
-	f.applier.Altered = func(_ client.Object, what string) { told = append(told, what) }
+	var reported []string
+	f.applier.Altered = func(_ client.Object, what string) { reported = append(reported, what) }
 	job := batchv1ac.Job("shop", f.owner.Namespace).WithOwnerReferences(f.reference()).WithSpec(batchv1ac.JobSpec().WithTemplate(
 		corev1ac.PodTemplateSpec().WithSpec(corev1ac.PodSpec().WithRestartPolicy(corev1.RestartPolicyNever).
 			WithContainers(corev1ac.Container().WithName("app").WithImage("shop:1")))))
@@ -230,8 +230,8 @@ func TestAnAlteredJobIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(told) != 1 || !strings.Contains(told[0], `Job "shop": spec.template.spec.containers[app].image is not as it was applied`) {
-		t.Errorf("told %q", told)
+	if len(reported) != 1 || !strings.Contains(reported[0], `Job "shop": spec.template.spec.containers[app].image is not as it was applied`) {
+		t.Errorf("told %q", reported)
 	}
 }
 

@@ -130,7 +130,7 @@ func (a *Applier) Create(ctx context.Context, owner client.Object, child Child) 
 		created = change == Created
 	}
 	if created {
-		a.tellAltered(owner, child, desired)
+		a.reportAltered(owner, child, desired)
 	}
 	return created, err
 }

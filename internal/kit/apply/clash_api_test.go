@@ -26,9 +26,9 @@ import (
 func TestAPortWhoseNumberSomebodyChangedIsRepaired(t *testing.T) {
 	theirs := corev1.ServicePort{Name: "theirs", Port: 9}
 	tests := map[string]struct {
-		edit func(*corev1.Service)
-		want []corev1.ServicePort
-		told []string
+		edit     func(*corev1.Service)
+		want     []corev1.ServicePort
+		reported []string
 	}{
 		"another number": {
 			func(s *corev1.Service) { s.Spec.Ports[0].Port = 9090 },
@@ -57,7 +57,7 @@ func TestAPortWhoseNumberSomebodyChangedIsRepaired(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
-			told := f.repairs()
+			reported := f.repairs()
 			f.mustApply(80, &corev1.Service{}, apply.Created)
 			f.edit(tc.edit)
 			f.mustApply(80, f.current(), apply.Updated)
@@ -68,7 +68,7 @@ func TestAPortWhoseNumberSomebodyChangedIsRepaired(t *testing.T) {
 			if diff := cmp.Diff(want, f.current().Spec.Ports, onlyNumbers, anyOrder); diff != "" {
 				t.Errorf("ports (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tc.told, *told); diff != "" {
+			if diff := cmp.Diff(tc.reported, *reported); diff != "" {
 				t.Errorf("told (-want +got):\n%s", diff)
 			}
 			// Nothing of the repair stays: the port goes when it is no longer desired.

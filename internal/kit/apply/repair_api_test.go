@@ -17,9 +17,9 @@ import (
 
 // repairs has the applier tell of repairs, and returns what it told.
 func (f *fixture) repairs() *[]string {
-	told := &[]string{}
-	f.applier.Repaired = func(_ client.Object, what string) { *told = append(*told, what) }
-	return told
+	reported := &[]string{}
+	f.applier.Repaired = func(_ client.Object, what string) { *reported = append(*reported, what) }
+	return reported
 }
 
 // forget makes the applier that of an operator that has just started.
@@ -51,7 +51,7 @@ func TestARepairNamesTheFieldsAndWhoChangedThem(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
-			told := f.repairs()
+			reported := f.repairs()
 			f.mustApply(80, &corev1.Service{}, apply.Created)
 			f.edit(tc.edit)
 			if tc.started {
@@ -61,7 +61,7 @@ func TestARepairNamesTheFieldsAndWhoChangedThem(t *testing.T) {
 				t.Fatal(err)
 			}
 			f.mustApply(80, f.current(), apply.Unchanged)
-			if diff := cmp.Diff(tc.want, *told, cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(tc.want, *reported, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("told (-want +got):\n%s", diff)
 			}
 		})
@@ -72,19 +72,19 @@ func TestARepairNamesTheFieldsAndWhoChangedThem(t *testing.T) {
 // a repair, not even one that has just started.
 func TestAChangeOfWhatIsDesiredIsNoRepair(t *testing.T) {
 	f := newFixture(t)
-	told := f.repairs()
+	reported := f.repairs()
 	f.mustApply(80, &corev1.Service{}, apply.Created)
 	f.mustApply(81, f.current(), apply.Updated)
 	f.forget()
 	f.mustApply(82, f.current(), apply.Updated)
-	if len(*told) > 0 {
-		t.Errorf("told %q", *told)
+	if len(*reported) > 0 {
+		t.Errorf("told %q", *reported)
 	}
 }
 
 func TestARepairOfManyFieldsIsBounded(t *testing.T) {
 	f := newFixture(t)
-	told := f.repairs()
+	reported := f.repairs()
 	labels := map[string]string{}
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		labels["example.com/"+name] = "1"
@@ -102,7 +102,7 @@ func TestARepairOfManyFieldsIsBounded(t *testing.T) {
 		}
 	}
 	want := []string{`Service "shop": metadata.labels[example.com/a], metadata.labels[example.com/b], metadata.labels[example.com/c] and 2 more were changed by "kubectl-label"; restored`}
-	if diff := cmp.Diff(want, *told); diff != "" {
+	if diff := cmp.Diff(want, *reported); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
 }

@@ -164,7 +164,7 @@ func (w *Watches) run(ctx context.Context, resource schema.GroupVersionResource,
 	look := func(now identity) {
 		if !last.same(now) {
 			last = now
-			w.tell(at.owner)
+			w.wake(at.owner)
 		}
 	}
 	var there atomic.Bool
@@ -185,7 +185,7 @@ func (w *Watches) run(ctx context.Context, resource schema.GroupVersionResource,
 		// It may have gone before the watch began. The store does not tell: it is empty, too, if the
 		// object went after the watch began, and then the handler tells.
 		if toolscache.WaitForCacheSync(ctx.Done(), handler.HasSynced) && !there.Load() {
-			w.tell(at.owner)
+			w.wake(at.owner)
 		}
 	})
 	informer.RunWithContext(ctx)
@@ -215,7 +215,7 @@ func identityOf(object any) identity {
 	return identity{uid: metadata.GetUID(), going: !metadata.GetDeletionTimestamp().IsZero(), owners: metadata.GetOwnerReferences()}
 }
 
-func (w *Watches) tell(owner types.NamespacedName) {
+func (w *Watches) wake(owner types.NamespacedName) {
 	w.mutex.Lock()
 	notify := w.notify
 	w.mutex.Unlock()

@@ -30,7 +30,7 @@ type fixture struct {
 	*testing.T
 	watches   *blocker.Watches
 	namespace string
-	told      chan types.NamespacedName
+	reported  chan types.NamespacedName
 	stop      func()
 }
 
@@ -49,8 +49,8 @@ func newFixtureWith(t *testing.T, http *http.Client, limit int) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{T: t, watches: watches, namespace: env.Namespace(t), told: make(chan types.NamespacedName, 100)}
-	watches.Notify(func(owner types.NamespacedName) { f.told <- owner })
+	f := &fixture{T: t, watches: watches, namespace: env.Namespace(t), reported: make(chan types.NamespacedName, 100)}
+	watches.Notify(func(owner types.NamespacedName) { f.reported <- owner })
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- watches.Start(ctx) }()
@@ -90,7 +90,7 @@ func (f *fixture) delete(object client.Object) {
 func (f *fixture) expect(owner types.NamespacedName) {
 	f.Helper()
 	select {
-	case got := <-f.told:
+	case got := <-f.reported:
 		if got != owner {
 			f.Fatalf("told %q, want %q", got, owner)
 		}
@@ -151,8 +151,8 @@ func TestAnOwnerIsToldOfAnotherOwnerAndOfNoOtherChange(t *testing.T) {
 	f.expect(shop)
 	f.delete(service)
 	f.expect(shop)
-	if len(f.told) > 0 {
-		t.Errorf("told %d more times", len(f.told))
+	if len(f.reported) > 0 {
+		t.Errorf("told %d more times", len(f.reported))
 	}
 }
 
@@ -168,8 +168,8 @@ func TestWhatIsNoLongerInTheWayIsNotWatched(t *testing.T) {
 	f.watches.Keep(t.Context(), shop, nil)
 	f.delete(service)
 	f.expect(mart)
-	if len(f.told) > 0 {
-		t.Errorf("%q was told, which is blocked no more", <-f.told)
+	if len(f.reported) > 0 {
+		t.Errorf("%q was told, which is blocked no more", <-f.reported)
 	}
 }
 

@@ -62,11 +62,11 @@ func TestEveryKindTellsThatItsNamespaceIsGoing(t *testing.T) {
 	if err := env.Client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 		t.Fatal(err)
 	}
-	told := map[status.Object]time.Duration{}
+	reported := map[status.Object]time.Duration{}
 	environment.Eventually(t, func() error {
 		var missing []error
 		for _, object := range objects {
-			if _, ok := told[object]; ok {
+			if _, ok := reported[object]; ok {
 				continue
 			}
 			if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
@@ -78,11 +78,11 @@ func TestEveryKindTellsThatItsNamespaceIsGoing(t *testing.T) {
 				missing = append(missing, fmt.Errorf("%T says %+v", object, ready))
 				continue
 			}
-			told[object] = time.Since(begun)
+			reported[object] = time.Since(begun)
 		}
 		return errors.Join(missing...)
 	})
-	for object, took := range told {
+	for object, took := range reported {
 		t.Logf("%T told after %v", object, took.Round(time.Millisecond))
 		if took > atMost {
 			t.Errorf("%T told after %v, want %v", object, took, goal)

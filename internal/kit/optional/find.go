@@ -76,7 +76,7 @@ func (k *Kinds) look() ([]schema.GroupVersionKind, error) {
 		}
 		if found.Empty() {
 			lacking = lacking || k.required[of]
-			k.tell(of, "the cluster does not have a kind, which is looked for from now on")
+			k.logOnce(of, "the cluster does not have a kind, which is looked for from now on")
 			continue
 		}
 		may, err := k.mayRead(found)
@@ -85,7 +85,7 @@ func (k *Kinds) look() ([]schema.GroupVersionKind, error) {
 		}
 		if !may {
 			lacking = lacking || k.required[of]
-			k.tell(of, "the operator has no right to list and watch a kind, which is tried again from now on")
+			k.logOnce(of, "the operator has no right to list and watch a kind, which is tried again from now on")
 			continue
 		}
 		there = append(there, found)
@@ -114,7 +114,7 @@ func (k *Kinds) served(of schema.GroupVersionKind) (schema.GroupVersionKind, err
 		return none, nil
 	}
 	if older, err = k.served(older); err == nil && !older.Empty() {
-		k.tell(older, "the cluster has only an older version of a kind, which is read until it has the newer one")
+		k.logOnce(older, "the cluster has only an older version of a kind, which is read until it has the newer one")
 	}
 	return older, err
 }
@@ -137,12 +137,12 @@ func (k *Kinds) mayRead(of schema.GroupVersionKind) (bool, error) {
 	return true, nil
 }
 
-// tell says something of a kind, once.
-func (k *Kinds) tell(of schema.GroupVersionKind, what string) {
-	if k.told[saying{of, what}] {
+// logOnce says something of a kind, once.
+func (k *Kinds) logOnce(of schema.GroupVersionKind, what string) {
+	if k.logged[notice{of, what}] {
 		return
 	}
-	k.told[saying{of, what}] = true
+	k.logged[notice{of, what}] = true
 	k.mgr.GetLogger().Info(what, "kind", of.Kind, "apiVersion", of.GroupVersion().String())
 }
 

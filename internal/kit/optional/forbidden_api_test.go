@@ -27,7 +27,7 @@ import (
 // A kind that may not be read holds nothing up. It is named once, and read when the right is there.
 func TestAKindThatMayNotBeReadIsReadWhenItMay(t *testing.T) {
 	install(t, "gatewayclasses")
-	var told atomic.Int64
+	var logged atomic.Int64
 	user := "of-" + env.Namespace(t)
 	config := rest.CopyConfig(env.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
@@ -35,7 +35,7 @@ func TestAKindThatMayNotBeReadIsReadWhenItMay(t *testing.T) {
 		Scheme: operator.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Logger: funcr.New(func(_, line string) {
 			if strings.Contains(line, "has no right to list and watch a kind") && strings.Contains(line, `"GatewayClass"`) {
-				told.Add(1)
+				logged.Add(1)
 			}
 		}, funcr.Options{}),
 	})
@@ -59,8 +59,8 @@ func TestAKindThatMayNotBeReadIsReadWhenItMay(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err := kinds.Find(); err != nil || kinds.Running() || told.Load() != 1 {
-		t.Errorf("without the right it is read: %v (%v), which was told %d times", kinds.Running(), err, told.Load())
+	if err := kinds.Find(); err != nil || kinds.Running() || logged.Load() != 1 {
+		t.Errorf("without the right it is read: %v (%v), which was told %d times", kinds.Running(), err, logged.Load())
 	}
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{gatewayv1.GroupName}, Resources: []string{"gatewayclasses"}, Verbs: []string{"get", "list", "watch"}},

@@ -71,11 +71,11 @@ type Kinds struct {
 
 	mutex  sync.Mutex                            // guards the search
 	caches map[schema.GroupVersionKind]*oneCache // of those that were found
-	told   map[saying]bool
+	logged map[notice]bool
 }
 
-// saying is what was said of a kind: that it is missing, forbidden, or an older version.
-type saying struct {
+// notice is what was said of a kind: that it is missing, forbidden, or an older version.
+type notice struct {
 	of   schema.GroupVersionKind
 	what string
 }
@@ -109,7 +109,7 @@ func New(mgr ctrl.Manager, options Options) (*Kinds, error) {
 		mgr: mgr, options: options, begin: make(chan struct{}),
 		required: map[schema.GroupVersionKind]bool{}, kinds: map[schema.GroupVersionKind]*kind{},
 		older:  map[schema.GroupVersionKind]schema.GroupVersionKind{},
-		caches: map[schema.GroupVersionKind]*oneCache{}, told: map[saying]bool{},
+		caches: map[schema.GroupVersionKind]*oneCache{}, logged: map[notice]bool{},
 	}
 	for object, budget := range options.Budget.ByObject {
 		of, err := k.kindOf(object)

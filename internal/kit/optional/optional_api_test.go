@@ -32,13 +32,13 @@ func TestMain(m *testing.M) { environment.Main(m, &env) }
 // A kind that is missing keeps none of the others from being read, is named once, and is found later.
 func TestAKindThatIsMissingStopsNothingElse(t *testing.T) {
 	var mutex sync.Mutex
-	told := map[string]int{}
+	reported := map[string]int{}
 	logger := funcr.New(func(_, line string) {
 		mutex.Lock()
 		defer mutex.Unlock()
 		for _, kind := range []string{"Gateway", "HTTPRoute", "GRPCRoute"} {
 			if strings.Contains(line, "does not have a kind") && strings.Contains(line, `"kind"="`+kind+`"`) {
-				told[kind]++
+				reported[kind]++
 			}
 		}
 	}, funcr.Options{})
@@ -103,12 +103,12 @@ func TestAKindThatIsMissingStopsNothingElse(t *testing.T) {
 	found(&gatewayv1.GRPCRoute{})
 	mutex.Lock()
 	defer mutex.Unlock()
-	for kind, times := range told {
+	for kind, times := range reported {
 		if times != 1 {
 			t.Errorf("that %s is missing is told %d times", kind, times)
 		}
 	}
-	if told["GRPCRoute"] != 1 {
+	if reported["GRPCRoute"] != 1 {
 		t.Error("nobody is told that GRPCRoute is missing")
 	}
 }

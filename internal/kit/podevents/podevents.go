@@ -82,7 +82,7 @@ func NewReader(live client.Reader, clock clock.PassiveClock) *Reader {
 // that served come before those that start, a few in all: one that says why is enough, and
 // the others mostly hang in the same. For a verdict they are read once more, whatever was
 // seen before.
-func (r *Reader) Listen(ctx context.Context, pods []*corev1.Pod, verdict bool) (said map[types.UID][]corev1.Event, again outcome.Recheck) {
+func (r *Reader) Listen(ctx context.Context, pods []*corev1.Pod, verdict bool) (warnings map[types.UID][]corev1.Event, again outcome.Recheck) {
 	var served, starting []*corev1.Pod
 	for _, pod := range pods {
 		if _, unexplained := health.Unexplained(pod); !unexplained {
@@ -94,14 +94,14 @@ func (r *Reader) Listen(ctx context.Context, pods []*corev1.Pod, verdict bool) (
 			starting = append(starting, pod)
 		}
 	}
-	said = map[types.UID][]corev1.Event{}
+	warnings = map[types.UID][]corev1.Event{}
 	all := slices.Concat(served, starting)
 	for _, pod := range all[:min(len(all), maxListened)] {
 		events, in := r.of(ctx, pod, verdict)
-		said[pod.UID] = events
+		warnings[pod.UID] = events
 		again.After(in)
 	}
-	return said, again
+	return warnings, again
 }
 
 // of returns the warnings of a pod, as last read, and how long it is until they are to be

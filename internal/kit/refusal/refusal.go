@@ -165,7 +165,7 @@ func (r *Reader) Look(ctx context.Context, owner types.NamespacedName, w workloa
 		w.Refusal = nil
 		return w, outcome.Recheck(left)
 	}
-	again := r.tell(ctx, &w, &before, found, now)
+	again := r.report(ctx, &w, &before, found, now)
 	again.After(r.retry(ctx, w.Deployment, &before, found, now))
 	r.known.Add(w.Deployment.UID, before)
 	return w, again
@@ -213,9 +213,9 @@ func (r *Reader) mend(ctx context.Context, deployment *appsv1.Deployment, k *kno
 	return grace - now.Sub(k.at), nil
 }
 
-// tell makes the refusal of a workload the one that is to be told, and returns when the last word is to be read again. It is not
+// report makes the refusal of a workload the one that is to be reported, and returns when the last word is to be read again. It is not
 // read of what is seen to refuse.
-func (r *Reader) tell(ctx context.Context, w *workload.Workload, k *known, found found, now time.Time) outcome.Recheck {
+func (r *Reader) report(ctx context.Context, w *workload.Workload, k *known, found found, now time.Time) outcome.Recheck {
 	if found.full != nil && k.figuresOf != found.version {
 		k.figures, k.figuresOf = w.Refusal.Today(found.full).Answer, found.version
 	}
@@ -228,7 +228,7 @@ func (r *Reader) tell(ctx context.Context, w *workload.Workload, k *known, found
 	if now.Before(k.nextRead()) {
 		return outcome.Recheck(k.nextRead().Sub(now))
 	}
-	last := r.lastSaid(ctx, *w, *k)
+	last := r.lastReported(ctx, *w, *k)
 	k.read = now
 	if last.Same(w.Refusal) {
 		return outcome.Recheck(k.nextRead().Sub(now))
@@ -265,9 +265,9 @@ const maxEvents = 64
 // combined is how Kubernetes begins the message of an event that stands for several.
 const combined = "(combined from similar events): "
 
-// lastSaid is the last answer to the ReplicaSet since it was refused or woken, as its controller tells in events. Without one it
+// lastReported is the last answer to the ReplicaSet since it was refused or woken, as its controller tells in events. Without one it
 // is what is told.
-func (r *Reader) lastSaid(ctx context.Context, w workload.Workload, k known) *health.Refusal {
+func (r *Reader) lastReported(ctx context.Context, w workload.Workload, k known) *health.Refusal {
 	last := *w.Refusal
 	at := k.begin().Add(-time.Second)
 	for i := range w.ReplicaSets {

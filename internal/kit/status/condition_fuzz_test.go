@@ -62,8 +62,8 @@ func FuzzMerge(f *testing.F) {
 		for i, c := range merged {
 			checkMerged(t, meta.FindStatusCondition(before, c.Type), next[i], c)
 		}
-		if told := status.Transitions(merged, merged); len(told) > 0 {
-			t.Errorf("nothing happened, and it tells %v", told)
+		if reported := status.Transitions(merged, merged); len(reported) > 0 {
+			t.Errorf("nothing happened, and it tells %v", reported)
 		}
 		for _, c := range status.Transitions(before, merged) {
 			if old := meta.FindStatusCondition(before, c.Type); old != nil && old.Status == c.Status && old.Reason == c.Reason {

@@ -17,7 +17,7 @@ import (
 const action = "Reconcile"
 
 // News are the conditions of a kind that are worth an event. Of all others somebody hears in another way: what goes wrong
-// with them is told by Degraded, or they are what somebody asked for.
+// with them is reported by Degraded, or they are what somebody asked for.
 type News struct {
 	// Good are worth an event when they become true.
 	Good []string
@@ -28,13 +28,13 @@ type News struct {
 // Record emits an event for every transition that a user wants to hear of. The same trouble in several conditions gives one
 // event.
 func Record(recorder events.EventRecorder, news News, object runtime.Object, before, after []metav1.Condition) {
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for _, c := range Transitions(before, after) {
-		eventType, ok := news.worthTelling(c, before)
-		if !ok || told[c.Message] {
+		eventType, ok := news.worthReporting(c, before)
+		if !ok || reported[c.Message] {
 			continue
 		}
-		told[c.Message] = true
+		reported[c.Message] = true
 		recorder.Eventf(object, nil, eventType, c.Reason, action, "%s", c.Message)
 	}
 }
@@ -60,7 +60,7 @@ func Warn(recorder events.EventRecorder) func(owner client.Object, reason, messa
 	}
 }
 
-func (n News) worthTelling(c metav1.Condition, before []metav1.Condition) (eventType string, ok bool) {
+func (n News) worthReporting(c metav1.Condition, before []metav1.Condition) (eventType string, ok bool) {
 	switch {
 	case c.Status != metav1.ConditionTrue:
 		return "", false

@@ -13,10 +13,10 @@ import (
 )
 
 // recorder writes down what it is told.
-type recorder struct{ told []string }
+type recorder struct{ reported []string }
 
 func (r *recorder) Eventf(_, _ runtime.Object, eventType, reason, _, note string, args ...any) {
-	r.told = append(r.told, eventType+" "+reason+": "+fmt.Sprintf(note, args...))
+	r.reported = append(r.reported, eventType+" "+reason+": "+fmt.Sprintf(note, args...))
 }
 
 var news = status.News{Good: []string{"Ready"}, Bad: []string{"Degraded", "Stalled"}}
@@ -70,7 +70,7 @@ func TestEventsTellWhatHappens(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := &recorder{}
 			status.Record(r, news, &slipwayv1alpha1.WebApp{}, tc.before, tc.after)
-			if diff := cmp.Diff(tc.want, r.told); diff != "" {
+			if diff := cmp.Diff(tc.want, r.reported); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})

@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/testing/generate"
 )
 
-// An event is told once, in the words of a condition that has come true, and not again
+// An event is reported once, in the words of a condition that has come true, and not again
 // while nothing changes.
 func FuzzRecord(f *testing.F) {
 	generate.Seed(f, 40)
@@ -31,21 +31,21 @@ func FuzzRecord(f *testing.F) {
 		before, after := some(source), some(source)
 		r := &recorder{}
 		status.Record(r, news, &slipwayv1alpha1.WebApp{}, before, after)
-		told := map[string]bool{}
-		for _, event := range r.told {
+		reported := map[string]bool{}
+		for _, event := range r.reported {
 			_, note, _ := strings.Cut(event, ": ")
-			if told[note] {
-				t.Errorf("told twice: %q", r.told)
+			if reported[note] {
+				t.Errorf("told twice: %q", r.reported)
 			}
-			told[note] = true
+			reported[note] = true
 			if !slices.ContainsFunc(after, func(c metav1.Condition) bool { return c.Status == metav1.ConditionTrue && c.Message == note }) {
 				t.Errorf("no condition of %v says %q", after, event)
 			}
 		}
-		r.told = nil
+		r.reported = nil
 		status.Record(r, news, &slipwayv1alpha1.WebApp{}, after, after)
-		if len(r.told) > 0 {
-			t.Errorf("nothing happened, and it tells %q", r.told)
+		if len(r.reported) > 0 {
+			t.Errorf("nothing happened, and it tells %q", r.reported)
 		}
 	})
 }

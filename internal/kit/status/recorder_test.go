@@ -18,19 +18,19 @@ func (c counting) Eventf(regarding, _ runtime.Object, _, _, _, _ string, _ ...an
 // Whatever happens to the objects of one namespace, client-go keeps a bounded number of Events about them, and those of another one
 // are told.
 func TestEventsAboutOneNamespaceAreBounded(t *testing.T) {
-	told := counting{}
-	r := Recorder(told)
+	reported := counting{}
+	r := Recorder(reported)
 	pod := func(namespace string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shop"}}
 	}
 	for range 100 * eventsAtOnce {
 		r.Eventf(pod("greedy"), nil, corev1.EventTypeNormal, "Changed", "Change", "again")
 	}
-	if told["greedy"] < eventsAtOnce || told["greedy"] > eventsAtOnce+60*eventsPerSecond {
-		t.Errorf("%d Events about a namespace are told", told["greedy"])
+	if reported["greedy"] < eventsAtOnce || reported["greedy"] > eventsAtOnce+60*eventsPerSecond {
+		t.Errorf("%d Events about a namespace are told", reported["greedy"])
 	}
 	r.Eventf(pod("quiet"), nil, corev1.EventTypeNormal, "Changed", "Change", "once")
-	if told["quiet"] != 1 {
+	if reported["quiet"] != 1 {
 		t.Error("the Event of another namespace is not told")
 	}
 }

@@ -23,7 +23,7 @@ type deepStatus struct {
 
 // Of a status every message is cleaned, however deep it is, and nothing else; what it was made of stays as it is.
 func TestWithoutSecretsCleansEachMessage(t *testing.T) {
-	const secret, told, text = "a password=hunter2, sorry", "a password=(secret), sorry", "password=hunter2"
+	const secret, reported, text = "a password=hunter2, sorry", "a password=(secret), sorry", "password=hunter2"
 	build := func(message string) deepStatus {
 		leaf := func() deepStatus { return deepStatus{Message: message, Text: text} }
 		pointed := leaf()
@@ -35,7 +35,7 @@ func TestWithoutSecretsCleansEachMessage(t *testing.T) {
 	options := cmp.AllowUnexported(deepStatus{})
 	before := build(secret)
 	before.unexported.Message = "kept"
-	want := build(told)
+	want := build(reported)
 	want.unexported.Message = "kept"
 	if diff := cmp.Diff(want, withoutSecrets(before), options); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -45,7 +45,7 @@ func TestWithoutSecretsCleansEachMessage(t *testing.T) {
 	if diff := cmp.Diff(untouched, before, options); diff != "" {
 		t.Errorf("it changed what it was given, -want +got:\n%s", diff)
 	}
-	if got := withoutSecrets(&before); got.Message != told || got == &before || before.Message != secret {
+	if got := withoutSecrets(&before); got.Message != reported || got == &before || before.Message != secret {
 		t.Errorf("of a pointer: %+v", got)
 	}
 }

@@ -98,8 +98,8 @@ func TestDetailsAreWrittenOnceASecondAndTheRestAtOnce(t *testing.T) {
 			t.Errorf("%s: stored: %v, want %v", step.name, got, step.written)
 		}
 	}
-	if len(f.recorder.told) != 1 {
-		t.Errorf("events %q, want one, of becoming ready", f.recorder.told)
+	if len(f.recorder.reported) != 1 {
+		t.Errorf("events %q, want one, of becoming ready", f.recorder.reported)
 	}
 }
 
@@ -154,8 +154,8 @@ func TestAStatusThatMayBeUntrueIsNotWritten(t *testing.T) {
 			}
 			written, _, err := f.write(app, 7, ready, false, children...)
 			policy := &outcome.Error{}
-			if written || errors.As(err, &policy) != tc.policy || len(f.recorder.told) > 0 {
-				t.Errorf("written %v, error %v, events %q", written, err, f.recorder.told)
+			if written || errors.As(err, &policy) != tc.policy || len(f.recorder.reported) > 0 {
+				t.Errorf("written %v, error %v, events %q", written, err, f.recorder.reported)
 			}
 		})
 	}

@@ -123,7 +123,7 @@ func (r Referrers) Map(ctx context.Context, object client.Object) []reconcile.Re
 func (r Referrers) Handler() handler.EventHandler { return handler.EnqueueRequestsFromMapFunc(r.Map) }
 
 // Notices makes what something else notices an event of an owner. notify is how that is told whom to tell.
-func Notices(notify func(tell func(owner types.NamespacedName))) source.Source {
+func Notices(notify func(wake func(owner types.NamespacedName))) source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		notify(func(owner types.NamespacedName) { queue.Add(reconcile.Request{NamespacedName: owner}) })
 		return nil

@@ -24,7 +24,7 @@ func TestAnAlarmIsToldEverywhere(t *testing.T) {
 	l := w.start()
 	w.write(l, "a", "Good")
 	w.write(l, "b", "Bad")
-	w.told(map[string]int{"+b": 1})
+	w.reported(map[string]int{"+b": 1})
 	eventually(t, func() error {
 		list, err := l.events.EventsV1().Events("team").List(t.Context(), metav1.ListOptions{})
 		if err != nil || len(list.Items) != 1 {
@@ -50,7 +50,7 @@ func TestAnAlarmIsToldEverywhere(t *testing.T) {
 		}
 	}
 	w.write(l, "b", "Good")
-	w.told(map[string]int{"+b": 1, "-b": 1})
+	w.reported(map[string]int{"+b": 1, "-b": 1})
 	if got := w.webhook.got(); got[0].Data.Alarm != got[1].Data.Alarm || got[0].ID == got[1].ID {
 		t.Errorf("the alarm and its end are %+v", got)
 	}
@@ -86,11 +86,11 @@ func TestATimerFiresAfterARestart(t *testing.T) {
 	w.write(l, "a", "Bad")
 	l.end()
 	l = w.start()
-	w.told(map[string]int{"+a": 1})
+	w.reported(map[string]int{"+a": 1})
 	l.end()
 	l = w.start()
 	w.write(l, "a", "Good")
-	w.told(map[string]int{"+a": 1, "-a": 1})
+	w.reported(map[string]int{"+a": 1, "-a": 1})
 }
 
 // What was not delivered before a restart is delivered after it, and what was delivered is not.
@@ -137,18 +137,18 @@ func TestRulesComeAndGo(t *testing.T) {
 	w.write(l, "b", "Worse")
 	m := badRule(1)
 	l.alarms.Put(&m)
-	w.told(map[string]int{"+a": 1})
+	w.reported(map[string]int{"+a": 1})
 	m = badRule(2, func(s *slipwayv1alpha1.MonitorRuleSpec) { s.When = "object.status.phase == 'Worse'" })
 	l.alarms.Put(&m)
-	w.told(map[string]int{"+a": 1, "-a": 1, "+b": 1})
+	w.reported(map[string]int{"+a": 1, "-a": 1, "+b": 1})
 	l.end()
 	w.rules = []slipwayv1alpha1.MonitorRule{badRule(3)} // changed while nobody ran
 	l = w.start()
-	w.told(map[string]int{"+a": 2, "-a": 1, "+b": 1, "-b": 1})
+	w.reported(map[string]int{"+a": 2, "-a": 1, "+b": 1, "-b": 1})
 	l.end()
 	w.rules = nil // deleted while nobody ran
 	l = w.start()
-	w.told(map[string]int{"+a": 2, "-a": 2, "+b": 1, "-b": 1})
+	w.reported(map[string]int{"+a": 2, "-a": 2, "+b": 1, "-b": 1})
 	if standing, _ := l.alarms.Alarms(t.Context()); len(standing) != 0 {
 		t.Errorf("alarms stand: %+v", standing)
 	}
@@ -166,7 +166,7 @@ func TestNothingEndsBeforeTheRulesAreKnown(t *testing.T) {
 	w := newWorld(t, badRule(1))
 	l := w.start()
 	w.write(l, "a", "Bad")
-	w.told(map[string]int{"+a": 1})
+	w.reported(map[string]int{"+a": 1})
 	l.end()
 	l = w.start()
 	l.alarms.known.Store(false)
@@ -174,19 +174,19 @@ func TestNothingEndsBeforeTheRulesAreKnown(t *testing.T) {
 	w.write(l, "b", "Good")
 	l.alarms.Replace([]slipwayv1alpha1.MonitorRule{badRule(1)})
 	w.write(l, "c", "Bad")
-	w.told(map[string]int{"+a": 1, "+c": 1})
+	w.reported(map[string]int{"+a": 1, "+c": 1})
 }
 
 func TestProblemsAreToldAndEndTheAlarms(t *testing.T) {
 	w := newWorld(t, badRule(1))
 	l := w.start()
 	w.write(l, "a", "Bad")
-	w.told(map[string]int{"+a": 1})
+	w.reported(map[string]int{"+a": 1})
 	m := badRule(2, func(s *slipwayv1alpha1.MonitorRuleSpec) { s.When = "objekt == 1" })
 	if problems := l.alarms.Put(&m); len(problems) != 1 || problems[0].Field != "spec.when" {
 		t.Errorf("the problems are %v", problems)
 	}
-	w.told(map[string]int{"+a": 1, "-a": 1})
+	w.reported(map[string]int{"+a": 1, "-a": 1})
 	if rules, _ := l.alarms.Rules(t.Context()); len(rules) != 1 || !strings.Contains(rules[0].Problem, "spec.when") {
 		t.Errorf("the API says %+v", rules)
 	}
@@ -201,7 +201,7 @@ func TestEventsOfOneObjectAreLimited(t *testing.T) {
 		w.write(l, "a", fmt.Sprint(i))
 	}
 	want := map[string]int{"+a": changes - 1} // the first is seen for the first time: nothing is known to have changed
-	w.told(want)
+	w.reported(want)
 	eventually(t, func() error {
 		if n, err := l.store.Waiting(t.Context()); err != nil || n > 0 {
 			return fmt.Errorf("%d messages wait (%w)", n, err)
@@ -227,7 +227,7 @@ func TestAnEventIsTriedAgain(t *testing.T) {
 		return tries == 1, nil, errors.New("away")
 	})
 	w.write(l, "a", "Bad")
-	w.told(map[string]int{"+a": 1})
+	w.reported(map[string]int{"+a": 1})
 	eventually(t, func() error {
 		list, err := l.events.EventsV1().Events("team").List(t.Context(), metav1.ListOptions{})
 		if err != nil || len(list.Items) != 1 {

@@ -64,10 +64,10 @@ type eventWriter struct {
 // series are the Events of one rule and one object.
 type series struct {
 	limit *rate.Limiter
-	// last is the Event that was made last, and told when its count was last written.
-	last  types.NamespacedName
-	told  time.Time
-	count int32
+	// last is the Event that was made last, and reported when its count was last written.
+	last     types.NamespacedName
+	reported time.Time
+	count    int32
 }
 
 func newEventWriter(options Options) *eventWriter {
@@ -79,19 +79,19 @@ func newEventWriter(options Options) *eventWriter {
 
 // deliver implements notify.Deliver. The name of the Event is made of the key of the alarm, so that there are no two.
 func (w *eventWriter) deliver(ctx context.Context, body []byte) error {
-	told := notify.Event{}
-	if err := json.Unmarshal(body, &told); err != nil {
+	received := notify.Event{}
+	if err := json.Unmarshal(body, &received); err != nil {
 		return nil // it was not made by this program, and never will be an Event
 	}
-	former, err := w.isOfFormer(ctx, &told.Data.Object)
+	former, err := w.isOfFormer(ctx, &received.Data.Object)
 	if err != nil {
 		return err
 	}
 	if former {
-		w.log.Info("there is no Event about an alarm: its object is not known to be of the namespace that is there now", "rule", told.Data.Rule, "key", told.ID)
+		w.log.Info("there is no Event about an alarm: its object is not known to be of the namespace that is there now", "rule", received.Data.Rule, "key", received.ID)
 		return nil
 	}
-	s := w.seriesOf(&told)
+	s := w.seriesOf(&received)
 	now := w.clock.Now()
 	if !s.limit.AllowN(now, 1) {
 		return w.count(ctx, s, now)
@@ -99,14 +99,14 @@ func (w *eventWriter) deliver(ctx context.Context, body []byte) error {
 	if err := w.all.Wait(ctx); err != nil {
 		return err
 	}
-	event := w.event(&told, now)
+	event := w.event(&received, now)
 	_, err = w.events.Events(event.Namespace).Create(ctx, event, metav1.CreateOptions{})
 	switch {
 	case err == nil, apierrors.IsAlreadyExists(err):
-		s.last, s.told, s.count = types.NamespacedName{Namespace: event.Namespace, Name: event.Name}, now, 1
+		s.last, s.reported, s.count = types.NamespacedName{Namespace: event.Namespace, Name: event.Name}, now, 1
 		return nil
 	case isHopeless(err):
-		w.log.Info("there is no Event about an alarm", "rule", told.Data.Rule, "key", told.ID, "error", err.Error())
+		w.log.Info("there is no Event about an alarm", "rule", received.Data.Rule, "key", received.ID, "error", err.Error())
 		return nil
 	}
 	return err
@@ -134,8 +134,8 @@ func isHopeless(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-func (w *eventWriter) seriesOf(told *notify.Event) *series {
-	key := told.Data.Rule + "\x00" + told.Data.Object.UID
+func (w *eventWriter) seriesOf(received *notify.Event) *series {
+	key := received.Data.Rule + "\x00" + received.Data.Object.UID
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	if known, found := w.series.Get(key); found {
@@ -149,10 +149,10 @@ func (w *eventWriter) seriesOf(told *notify.Event) *series {
 // count counts an alarm in the Event that was made last. That is written once in a while.
 func (w *eventWriter) count(ctx context.Context, s *series, now time.Time) error {
 	s.count++
-	if s.last.Name == "" || now.Sub(s.told) < eventEvery {
+	if s.last.Name == "" || now.Sub(s.reported) < eventEvery {
 		return nil
 	}
-	s.told = now
+	s.reported = now
 	patch, err := json.Marshal(map[string]any{"series": eventsv1.EventSeries{Count: s.count, LastObservedTime: metav1.NewMicroTime(now)}})
 	if err != nil {
 		return err
@@ -164,21 +164,21 @@ func (w *eventWriter) count(ctx context.Context, s *series, now time.Time) error
 	return err
 }
 
-func (w *eventWriter) event(told *notify.Event, now time.Time) *eventsv1.Event {
-	o, kind, reason := &told.Data.Object, corev1.EventTypeWarning, reasonRaised
-	note := fmt.Sprintf("%s (%s): %s", told.Data.Rule, told.Data.Severity, told.Data.Message)
-	if told.Type == notify.TypeEnded {
+func (w *eventWriter) event(received *notify.Event, now time.Time) *eventsv1.Event {
+	o, kind, reason := &received.Data.Object, corev1.EventTypeWarning, reasonRaised
+	note := fmt.Sprintf("%s (%s): %s", received.Data.Rule, received.Data.Severity, received.Data.Message)
+	if received.Type == notify.TypeEnded {
 		kind, reason = corev1.EventTypeNormal, reasonEnded
-		note = fmt.Sprintf("%s (%s) has ended: %s", told.Data.Rule, told.Data.EndReason, told.Data.Message)
+		note = fmt.Sprintf("%s (%s) has ended: %s", received.Data.Rule, received.Data.EndReason, received.Data.Message)
 	}
-	if told.Data.Severity == string(slipwayv1alpha1.SeverityInfo) {
+	if received.Data.Severity == string(slipwayv1alpha1.SeverityInfo) {
 		kind = corev1.EventTypeNormal
 	}
 	namespace := o.Namespace
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault
 	}
-	suffix := "." + told.ID
+	suffix := "." + received.ID
 	return &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: nameOf(o.Name, maxName-len(suffix)) + suffix},
 		EventTime:  metav1.NewMicroTime(now), ReportingController: controller, ReportingInstance: w.instance,

@@ -205,8 +205,8 @@ func eventually(t *testing.T, check func() error) {
 	}
 }
 
-// told wants the webhook to have got these, in any order: raised or ended, and the object. The same message twice counts once.
-func (w *world) told(want map[string]int) {
+// reported wants the webhook to have got these, in any order: raised or ended, and the object. The same message twice counts once.
+func (w *world) reported(want map[string]int) {
 	w.t.Helper()
 	eventually(w.t, func() error {
 		got, seen := map[string]int{}, map[string]bool{}

@@ -102,7 +102,7 @@ func (a *app) open(ctx context.Context) (*store.Store, error) {
 	if err := os.MkdirAll(c.Folder, 0o700); err != nil {
 		return nil, err
 	}
-	told := store.Trouble("")
+	reported := store.Trouble("")
 	for {
 		s, err := store.Open(ctx, store.Options{
 			Dir: filepath.Join(c.Folder, historyFolder), MaxBytes: int64(c.MaxBytes), MaxAge: c.MaxAge(), Clock: a.clock,
@@ -114,8 +114,8 @@ func (a *app) open(ctx context.Context) (*store.Store, error) {
 			return s, err
 		}
 		a.ready.set(fmt.Errorf("the store cannot be opened: %w", err))
-		if told != e.Trouble {
-			told = e.Trouble
+		if reported != e.Trouble {
+			reported = e.Trouble
 			a.log.Error("the store cannot be opened yet", "trouble", e.Trouble, "error", err.Error())
 		}
 		timer := a.clock.NewTimer(openPause)

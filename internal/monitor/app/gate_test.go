@@ -16,7 +16,7 @@ import (
 func TestTheAPISaysThatTheHistoryIsNotOpen(t *testing.T) {
 	t.Parallel()
 	a := &app{}
-	a.gate.before = server.Starting(a.ready.told)
+	a.gate.before = server.Starting(a.ready.reported)
 	ask := func(path string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		a.gate.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, http.NoBody))

@@ -110,8 +110,8 @@ func TestTheMonitorsMetricsAreForThoseWhomTheAPIServerLetsGetThem(t *testing.T) 
 				if response.StatusCode != http.StatusOK {
 					err = nil // who speaks no TLS is cut off
 				}
-				told := strings.Contains(string(body), "go_goroutines")
-				if err != nil || response.StatusCode != tc.want || told != (tc.want == http.StatusOK) {
+				reported := strings.Contains(string(body), "go_goroutines")
+				if err != nil || response.StatusCode != tc.want || reported != (tc.want == http.StatusOK) {
 					return fmt.Errorf("%s, want %d (%w): %.200s", response.Status, tc.want, err, body)
 				}
 				return nil

@@ -68,8 +68,8 @@ func (r *readiness) check() error {
 	return nil
 }
 
-// told is what everybody may know of it.
-func (r *readiness) told() string {
+// reported is what everybody may know of it.
+func (r *readiness) reported() string {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if r.problem != nil {
@@ -111,7 +111,7 @@ func (a *app) serveAPI(ctx context.Context, servers *sync.WaitGroup, fail func(e
 	if a.options.Extension == nil {
 		return nil
 	}
-	a.gate.before = server.Starting(a.ready.told)
+	a.gate.before = server.Starting(a.ready.reported)
 	made := server.HTTPServer(&a.gate)
 	made.BaseContext = func(net.Listener) context.Context { return ctx }
 	return a.listen(ctx, servers, fail, "api", a.options.Config.Listen.API, made)

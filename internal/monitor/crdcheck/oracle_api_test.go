@@ -33,7 +33,7 @@ import (
 // are asked of the API server (as dry runs) and of the Checker.
 //
 // Compared are: the object as it is read; of each write whether it is refused, and for which fields; and of each verdict whether
-// it told which writes are refused.
+// it reported which writes are refused.
 
 // applied is a field of the root that only the changed definition has. Its default tells that the change is in effect.
 const applied = "applied"
@@ -478,24 +478,24 @@ func (p *played) verdictTold(read *unstructured.Unstructured, decoded map[string
 	if !slices.Equal(before, after) {
 		return nil
 	}
-	told := false
+	reported := false
 	for _, problem := range verdict.Problems {
 		switch problem.When {
 		case EveryWrite:
 			// A status is written without a look at the rest of the schema, so only the verdict's own words count.
-			told = told || !w.status
+			reported = reported || !w.status
 		case EveryStatusWrite:
-			told = told || w.status
+			reported = reported || w.status
 		case OnEdit:
-			told = told || within(w.at, problem.Edit) || p.isKey(w.at) && strings.HasPrefix(problem.Edit, w.at.parent.String())
+			reported = reported || within(w.at, problem.Edit) || p.isKey(w.at) && strings.HasPrefix(problem.Edit, w.at.parent.String())
 		case OnCreation:
-			told = told || p.isKey(w.at) && strings.HasPrefix(problem.Field, w.at.parent.String())
+			reported = reported || p.isKey(w.at) && strings.HasPrefix(problem.Field, w.at.parent.String())
 		}
 	}
 	if w.status && refusal != nil && len(verdict.Problems) > 0 && verdict.State == Breaks {
-		told = true
+		reported = true
 	}
-	if told != (refusal != nil) {
+	if reported != (refusal != nil) {
 		return fmt.Errorf("the verdict is %v, and the API server answers %w", verdictLines(verdict), refusal)
 	}
 	p.verdicts.Add(1)

@@ -61,11 +61,11 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		options.CountsEvery = countsEvery
 	}
 	registerMetrics(options.Registry, mgr.GetCache())
-	news := &news{engine: options.Engine, clock: options.Clock, every: options.CountsEvery, told: make(chan event.GenericEvent), last: map[string]time.Time{}}
+	news := &news{engine: options.Engine, clock: options.Clock, every: options.CountsEvery, reports: make(chan event.GenericEvent), last: map[string]time.Time{}}
 	if err := mgr.Add(news); err != nil {
 		return fmt.Errorf("follow how rules do: %w", err)
 	}
-	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return tellAll(ctx, mgr, options.Engine) })); err != nil {
+	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return reportAll(ctx, mgr, options.Engine) })); err != nil {
 		return fmt.Errorf("tell all rules: %w", err)
 	}
 	reconciler := &Reconciler{engine: options.Engine, kit: kit.New(mgr, kit.Options{
@@ -78,13 +78,13 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("monitorrule").
 		For(&slipwayv1alpha1.MonitorRule{}).
-		WatchesRawSource(source.Channel(news.told, &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(source.Channel(news.reports, &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{SkipNameValidation: &again}).
 		Complete(reconciler)
 }
 
-// tellAll tells of all rules once the cache has them: before that nobody knows that one is gone.
-func tellAll(ctx context.Context, mgr ctrl.Manager, engine Engine) error {
+// reportAll reports all rules once the cache has them: before that nobody knows that one is gone.
+func reportAll(ctx context.Context, mgr ctrl.Manager, engine Engine) error {
 	list := &slipwayv1alpha1.MonitorRuleList{}
 	if err := mgr.GetCache().List(ctx, list); err != nil { // waits for them
 		return fmt.Errorf("list the rules: %w", err)
@@ -96,10 +96,10 @@ func tellAll(ctx context.Context, mgr ctrl.Manager, engine Engine) error {
 
 // news tells the controller that the status of a rule has changed, each at most once in a while.
 type news struct {
-	engine Engine
-	clock  clock.WithTicker
-	every  time.Duration
-	told   chan event.GenericEvent
+	engine  Engine
+	clock   clock.WithTicker
+	every   time.Duration
+	reports chan event.GenericEvent
 	// last is when a rule was last told. waiting are those that have to wait.
 	last    map[string]time.Time
 	waiting map[string]bool
@@ -138,12 +138,12 @@ func (n *news) Start(ctx context.Context) error {
 			}
 		case <-ticker.C():
 		}
-		n.tell(ctx)
+		n.report(ctx)
 	}
 }
 
-// tell tells of the rules that have waited long enough.
-func (n *news) tell(ctx context.Context) {
+// report reports the rules that have waited long enough.
+func (n *news) report(ctx context.Context) {
 	now := n.clock.Now()
 	for name, at := range n.last {
 		if now.Sub(at) >= n.every && !n.waiting[name] {
@@ -151,11 +151,11 @@ func (n *news) tell(ctx context.Context) {
 		}
 	}
 	for name := range n.waiting {
-		if at, told := n.last[name]; told && now.Sub(at) < n.every {
+		if at, reported := n.last[name]; reported && now.Sub(at) < n.every {
 			continue
 		}
 		select {
-		case n.told <- event.GenericEvent{Object: &slipwayv1alpha1.MonitorRule{ObjectMeta: metav1.ObjectMeta{Name: name}}}:
+		case n.reports <- event.GenericEvent{Object: &slipwayv1alpha1.MonitorRule{ObjectMeta: metav1.ObjectMeta{Name: name}}}:
 			n.last[name] = now
 			delete(n.waiting, name)
 		case <-ctx.Done():

@@ -13,10 +13,10 @@ import (
 	"github.com/slipway-dev/slipway/internal/monitor/supervisor"
 )
 
-// told is an observer that passes on what it is told.
-type told chan Change
+// reported is an observer that passes on what it is told.
+type reported chan Change
 
-func (o told) Observe(_ context.Context, c Change) Effects {
+func (o reported) Observe(_ context.Context, c Change) Effects {
 	o <- c
 	return Effects{}
 }
@@ -26,7 +26,7 @@ func TestTimeAloneMakesAnObjectFailed(t *testing.T) {
 	t.Parallel()
 	begun := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 	clock := clocktesting.NewFakeClock(begun)
-	seen := make(told, 10)
+	seen := make(reported, 10)
 	s := begin(t, widgets, func(o *Options) { o.Clock, o.Observer = clock, seen })
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})

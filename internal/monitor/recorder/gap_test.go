@@ -124,9 +124,9 @@ func TestAGapBeginsWithWhatTheWatchWasBehind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := clock.Now()
+	reported := clock.Now()
 	clock.Step(time.Minute)
-	late := supervisor.Event{Type: supervisor.Modified, Object: object("a", "uid-a", 5, "y"), Reached: told}
+	late := supervisor.Event{Type: supervisor.Modified, Object: object("a", "uid-a", 5, "y"), Reached: reported}
 	err = errors.Join(
 		j.BeginList(ctx, supervisor.Gap{}), j.Listed(ctx, object("a", "uid-a", 1, "x")), j.EndList(ctx, "1", true),
 		j.Event(ctx, late), r.Close(ctx), s.Close(),
@@ -146,7 +146,7 @@ func TestAGapBeginsWithWhatTheWatchWasBehind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if gaps := gapsOf(t, s); len(gaps) != 1 || !gaps[0].Since.Equal(told) {
-		t.Errorf("the gaps are %+v, and one should begin at %s", gaps, told)
+	if gaps := gapsOf(t, s); len(gaps) != 1 || !gaps[0].Since.Equal(reported) {
+		t.Errorf("the gaps are %+v, and one should begin at %s", gaps, reported)
 	}
 }

@@ -217,13 +217,13 @@ func (j *journal) Bookmark(_ context.Context, resourceVersion string, reached ti
 	return nil
 }
 
-// reached is up to when everything is told with a checkpoint. Where that is not known yet, it is what an earlier life knew: the
+// reached is up to when everything is reported with a checkpoint. Where that is not known yet, it is what an earlier life knew: the
 // next gap must not begin later than what is missing.
-func (j *journal) reached(told time.Time) time.Time {
-	if told.IsZero() {
+func (j *journal) reached(reported time.Time) time.Time {
+	if reported.IsZero() {
 		return j.committed
 	}
-	return told
+	return reported
 }
 
 // SchemaChanged implements supervisor.Journal.

@@ -61,7 +61,7 @@ func (j *journal) BeginList(ctx context.Context, gap supervisor.Gap) error {
 }
 
 // answered records the gap that a list closes, before anything else of the list. It lasts until the list is answered: whatever
-// happened before is not told by itself. Requests that fail come before, so they are in it.
+// happened before is not reported by itself. Requests that fail come before, so they are in it.
 func (j *journal) answered(ctx context.Context) error {
 	gap := j.listing.gap
 	if gap.Reason == "" {

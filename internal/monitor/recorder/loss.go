@@ -17,13 +17,13 @@ func (r *Recorder) followLosses(ctx context.Context) {
 			return
 		case <-r.store.Lost():
 		}
-		_ = r.insist(ctx, func() error { return r.tellLosses(ctx) })
+		_ = r.insist(ctx, func() error { return r.reportLosses(ctx) })
 	}
 }
 
-// tellLosses records a gap of each kind for what the store has lost. When it lost how far it was, all journals are opened again,
+// reportLosses records a gap of each kind for what the store has lost. When it lost how far it was, all journals are opened again,
 // and all objects listed.
-func (r *Recorder) tellLosses(ctx context.Context) error {
+func (r *Recorder) reportLosses(ctx context.Context) error {
 	losses, err := r.store.Losses(ctx)
 	if err != nil || len(losses) == 0 {
 		return err
@@ -38,7 +38,7 @@ func (r *Recorder) tellLosses(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := r.tell(ctx, &losses[i], kinds); err != nil {
+		if err := r.report(ctx, &losses[i], kinds); err != nil {
 			return err
 		}
 		r.counts.losses.Add(1)
@@ -86,8 +86,8 @@ func (r *Recorder) retract(ctx context.Context, kinds []change.Kind) error {
 	return nil
 }
 
-// tell records a gap of each kind. The loss is told of when the last one is stored.
-func (r *Recorder) tell(ctx context.Context, loss *store.Loss, kinds []change.Kind) error {
+// report records a gap of each kind. The loss is reported when the last one is stored.
+func (r *Recorder) report(ctx context.Context, loss *store.Loss, kinds []change.Kind) error {
 	now := r.clock.Now()
 	since := loss.Since
 	if since.IsZero() {
@@ -106,5 +106,5 @@ func (r *Recorder) tell(ctx context.Context, loss *store.Loss, kinds []change.Ki
 		}
 		r.counts.gaps.Add(1)
 	}
-	return r.store.Commit(ctx, store.Batch{Told: []int64{loss.ID}})
+	return r.store.Commit(ctx, store.Batch{Reported: []int64{loss.ID}})
 }

@@ -42,11 +42,11 @@ func TestAnyHistory(t *testing.T) {
 func TestADropIsFound(t *testing.T) {
 	t.Parallel()
 	h := newHistory(7, 200)
-	told := h
-	told.events = slices.DeleteFunc(slices.Clone(h.events), func(e event) bool { return e.Object.ResourceVersion == "100" })
+	reported := h
+	reported.events = slices.DeleteFunc(slices.Clone(h.events), func(e event) bool { return e.Object.ResourceVersion == "100" })
 	ctx := t.Context()
 	r, s := open(ctx, t, t.TempDir(), nil)
-	told.playOnce(ctx, t, r)
+	reported.playOnce(ctx, t, r)
 	if err := r.Close(ctx); err != nil {
 		t.Fatal(err)
 	}

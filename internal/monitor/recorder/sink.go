@@ -18,7 +18,7 @@ import (
 
 // Known implements supervisor.Sink.
 func (r *Recorder) Known(ctx context.Context) ([]change.Kind, error) {
-	if err := r.tellLosses(ctx); err != nil {
+	if err := r.reportLosses(ctx); err != nil {
 		return nil, err
 	}
 	stored, err := r.store.KindsUncounted(ctx)

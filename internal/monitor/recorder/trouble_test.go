@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/monitor/store"
 )
 
-// TestTroubleIsNamed: what keeps the store from writing is told by the kind of the error, not by its words, and without a path.
+// TestTroubleIsNamed: what keeps the store from writing is reported by the kind of the error, not by its words, and without a path.
 func TestTroubleIsNamed(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

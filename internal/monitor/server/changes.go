@@ -211,16 +211,16 @@ func (s *server) finish(r *request, f *filter, answer *api.Changes) (*api.Change
 		return answer, nil
 	}
 	until, err := s.options.Store.Removed(r.Context(), f.Namespace)
-	if err == nil && tellsRemoved(r.rights.share(f.kinds[0], f.Namespace), f.Since, until) {
+	if err == nil && reportsRemoved(r.rights.share(f.kinds[0], f.Namespace), f.Since, until) {
 		answer.Incomplete = append(answer.Incomplete, fmt.Sprintf(
 			"to make room, changes of the namespace %q up to %s were removed: of all namespaces it had the most", f.Namespace, until.UTC().Format(time.RFC3339)))
 	}
 	return answer, err
 }
 
-// tellsRemoved reports whether who sees that share of a namespace, and asks for changes since a time, misses what was removed. What was
+// reportsRemoved reports whether who sees that share of a namespace, and asks for changes since a time, misses what was removed. What was
 // removed before the namespace was made was of the one that had its name before.
-func tellsRemoved(share store.Share, since, until time.Time) bool {
+func reportsRemoved(share store.Share, since, until time.Time) bool {
 	seen := share.All || share.Of != nil && until.After(share.Of.Created)
 	return seen && !until.IsZero() && !since.After(until)
 }

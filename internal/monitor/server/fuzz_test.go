@@ -56,7 +56,7 @@ func isBadRequest(t *testing.T, err error) {
 	if err == nil {
 		return
 	}
-	if told, ok := err.(*failure.Failure); !ok || told.Code != http.StatusBadRequest { //nolint:errorlint // it is not wrapped
+	if reported, ok := err.(*failure.Failure); !ok || reported.Code != http.StatusBadRequest { //nolint:errorlint // it is not wrapped
 		t.Fatalf("%v", err)
 	}
 }

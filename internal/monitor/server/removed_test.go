@@ -28,7 +28,7 @@ func TestWhoMissesChangesThatWereRemovedIsTold(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := tellsRemoved(tc.share, tc.since, tc.until); got != tc.want {
+			if got := reportsRemoved(tc.share, tc.since, tc.until); got != tc.want {
 				t.Errorf("told: %v, want %v", got, tc.want)
 			}
 		})

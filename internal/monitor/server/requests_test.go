@@ -86,8 +86,8 @@ func TestRequestsThatAreRefused(t *testing.T) {
 				t.Errorf("%d, want %d: %s", w.Code, tc.code, w.Body)
 			}
 			if tc.code >= 400 {
-				told := failure.Failure{}
-				if err := json.Unmarshal(w.Body.Bytes(), &told); err != nil || told.Code != tc.code || told.Message == "" {
+				reported := failure.Failure{}
+				if err := json.Unmarshal(w.Body.Bytes(), &reported); err != nil || reported.Code != tc.code || reported.Message == "" {
 					t.Errorf("the failure is %s", w.Body)
 				}
 			}

@@ -30,8 +30,8 @@ type Batch struct {
 	Values []Value
 	// Definitions are versions of definitions that were seen.
 	Definitions []Definition
-	// Told are the losses (Loss.ID) that the records of this batch tell of. They are not reported again.
-	Told []int64
+	// Reported are the losses (Loss.ID) that the records of this batch tell of. They are not reported again.
+	Reported []int64
 }
 
 // Message is something that has to be sent, at least once.

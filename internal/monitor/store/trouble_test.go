@@ -60,7 +60,7 @@ func losses(t *testing.T, s *Store) []Loss {
 	}
 	b := Batch{}
 	for _, loss := range found {
-		b.Told = append(b.Told, loss.ID)
+		b.Reported = append(b.Reported, loss.ID)
 	}
 	commit(t, s, b)
 	if left, err := s.Losses(t.Context()); err != nil || len(left) > 0 {

@@ -350,7 +350,7 @@ func (se *session) putRest(b *Batch) error {
 			return err
 		}
 	}
-	for _, id := range b.Told {
+	for _, id := range b.Reported {
 		if err := se.state.exec(se.ctx, `DELETE FROM losses WHERE id = ?`, id); err != nil {
 			return err
 		}

@@ -44,7 +44,7 @@ type Counts struct {
 	Events, Bookmarks, Listed int64
 	// Lists and Watches were begun.
 	Lists, Watches int64
-	// Gaps were told to the sink, as the reason of a list or as lost.
+	// Gaps were reported to the sink, as the reason of a list or as lost.
 	Gaps int64
 	// Duplicates were left out.
 	Duplicates int64
@@ -65,7 +65,7 @@ type KindCoverage struct {
 	// LastSeen is when the API server last said something about the kind. A quiet kind is seen about once in a minute.
 	// It is zero when nothing was ever seen.
 	LastSeen time.Time
-	// ResourceVersion is up to where the sink was told everything.
+	// ResourceVersion is up to where everything was reported to the sink.
 	ResourceVersion string
 	// Lag is how long the oldest change that was sent, and that the sink has not taken, may have waited.
 	Lag time.Duration
@@ -142,7 +142,7 @@ func (s *status) markSeen() {
 	s.drained = s.now.LastSeen
 }
 
-// reached writes down up to where the sink was told everything.
+// reached writes down up to where everything was reported to the sink.
 func (s *status) reached(resourceVersion string, change func(*Counts)) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

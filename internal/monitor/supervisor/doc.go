@@ -13,8 +13,8 @@
 // it passes on as bytes. It asks for pages and not for a streamed list (sendInitialEvents), because a page can be asked for
 // again in a smaller size, and because the memory that a list needs is that of one object here.
 //
-// What is told to a Sink, whatever the API server does, as long as the Sink keeps what it takes: at the end its objects are
-// those of the API server; no deletion is missed; and a change that is missed lies in a time that was told as a gap.
+// What is reported to a Sink, whatever the API server does, as long as the Sink keeps what it takes: at the end its objects are
+// those of the API server; no deletion is missed; and a change that is missed lies in a time that was reported as a gap.
 // A follower in doubt (resource versions out of order, garbage that comes again and again, history that is forgotten) lists
 // all objects and tells why.
 //
@@ -27,7 +27,7 @@
 //	status.go       whether the objects of a definition have a status
 //	definitions.go  the definitions that are known
 //	builtin.go      kinds that Kubernetes brings
-//	sink.go         Sink and Journal: what is told
+//	sink.go         Sink and Journal: what is reported
 //	follower.go     the life of a follower
 //	mail.go         what a follower is told from outside
 //	list.go         a list, page by page

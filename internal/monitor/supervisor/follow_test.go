@@ -334,7 +334,7 @@ func TestWhatIsForgottenIsFoundByAListAndToldAsAGap(t *testing.T) {
 }
 
 // TestAKindWithoutObjectsBeginsWithoutAGap: the API server answers the first list, makes itself ready after that, and has forgotten what
-// was before. Where nothing was known, nothing is missing. Once a watch has said something, or there are objects, a gap is told.
+// was before. Where nothing was known, nothing is missing. Once a watch has said something, or there are objects, a gap is reported.
 func TestAKindWithoutObjectsBeginsWithoutAGap(t *testing.T) {
 	for name, test := range map[string]struct {
 		objects, gaps int

@@ -76,7 +76,7 @@ type follower struct {
 	pace pace
 	// known tells that the kind has been live.
 	known bool
-	// reached is a time before which everything was told to the journal. It is zero when that is not known in this life.
+	// reached is a time before which everything was reported to the journal. It is zero when that is not known in this life.
 	reached time.Time
 	// slow tells that the last list got no answer in time.
 	slow bool
@@ -150,7 +150,7 @@ func (f *follower) follow(ctx context.Context) error {
 	at := place{resourceVersion: journal.Resume()}
 	at.list, at.gap = at.resourceVersion == "" || f.pending.Reason != "", f.pending
 	for ctx.Err() == nil && !f.mail.isLeaving() {
-		if err := f.tellUpdate(ctx, journal); err != nil {
+		if err := f.reportUpdate(ctx, journal); err != nil {
 			return err
 		}
 		listing := at.list
@@ -175,8 +175,8 @@ func (f *follower) follow(ctx context.Context) error {
 	return nil
 }
 
-// tellUpdate tells the journal that the definition has another schema.
-func (f *follower) tellUpdate(ctx context.Context, journal Journal) error {
+// reportUpdate reports to the journal that the definition has another schema.
+func (f *follower) reportUpdate(ctx context.Context, journal Journal) error {
 	update := f.mail.takeUpdate()
 	if update == nil {
 		return nil

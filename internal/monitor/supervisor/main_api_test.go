@@ -215,7 +215,7 @@ func (c *cluster) usual(options *Options) {
 	options.Include = []string{c.group}
 }
 
-// timedSink notes when something was first told.
+// timedSink notes when something was first reported.
 type timedSink struct {
 	*memorySink
 
@@ -249,7 +249,7 @@ func (j *timedJournal) Event(ctx context.Context, event Event) error {
 	return j.Journal.Event(ctx, event)
 }
 
-// at waits until something was told and returns when it was.
+// at waits until something was reported and returns when it was.
 func (s *timedSink) at(t *testing.T, what string) time.Time {
 	t.Helper()
 	var at time.Time

@@ -19,7 +19,7 @@ import (
 
 // TestNothingIsMissedWhateverTheServerDoes lets a server fail at random while objects and definitions change at random. In
 // the end the sink knows what the server keeps, every deletion was seen, and every change was seen or lies within a gap
-// that was told.
+// that was reported.
 func TestNothingIsMissedWhateverTheServerDoes(t *testing.T) {
 	count, source := property.Inputs(t, 200, 12)
 	for n := range count {

@@ -77,7 +77,7 @@ const (
 	Added EventType = "ADDED"
 	// Modified is an object that changed.
 	Modified EventType = "MODIFIED"
-	// Deleted is an object that is gone. It is told as it was, with the resource version of the deletion.
+	// Deleted is an object that is gone. It is reported as it was, with the resource version of the deletion.
 	Deleted EventType = "DELETED"
 )
 
@@ -85,7 +85,7 @@ const (
 type Event struct {
 	Type   EventType
 	Object Object
-	// Reached is a time before which everything was told. It is earlier than now while the watch is behind, and zero when it is
+	// Reached is a time before which everything was reported. It is earlier than now while the watch is behind, and zero when it is
 	// not known in this life.
 	Reached time.Time
 }

@@ -28,7 +28,7 @@ type Options struct {
 	// MaxKinds is how many kinds are followed at most, 5,000 by default. When there are more, those of the oldest
 	// definitions are followed, and the others are shown as excluded.
 	MaxKinds int
-	// MaxObjectBytes is how large an object may be as JSON, 8 MiB by default. Of a larger one only the identity is told.
+	// MaxObjectBytes is how large an object may be as JSON, 8 MiB by default. Of a larger one only the identity is reported.
 	MaxObjectBytes int
 	// Lists is how many lists are read at a time, 10 by default, and PageSize how many objects a page has, 500 by default.
 	Lists    int

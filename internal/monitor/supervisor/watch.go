@@ -89,7 +89,7 @@ func (f *follower) take(ctx context.Context, journal Journal, at *place, raw []b
 	if comparable && order < 0 {
 		return f.disorder(ctx, journal, at)
 	}
-	f.told(at)
+	f.noteReported(at)
 	if said == bookmark {
 		if err := taken("take a bookmark", journal.Bookmark(ctx, object.ResourceVersion, f.reached)); err != nil {
 			return err
@@ -125,9 +125,9 @@ func (f *follower) disorder(ctx context.Context, journal Journal, at *place) err
 	return errDisorder
 }
 
-// told notes since when nothing more is known, before a frame is told. What was sent before the stream was last empty is told. An API server that opens
+// noteReported notes since when nothing more is known, before a frame is reported. What was sent before the stream was last empty is reported. An API server that opens
 // a watch has not said anything of the time before: it may still answer that it has forgotten it.
-func (f *follower) told(at *place) {
+func (f *follower) noteReported(at *place) {
 	if drained := f.status.lastDrained(); drained.After(at.since) {
 		f.reached = drained
 	}

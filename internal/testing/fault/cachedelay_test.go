@@ -18,8 +18,8 @@ func object(name, version string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, ResourceVersion: version}}
 }
 
-// told is what of an event is compared.
-func told(event watch.Event) string {
+// reported is what of an event is compared.
+func reported(event watch.Event) string {
 	o, ok := event.Object.(metav1.Object)
 	if !ok {
 		return string(event.Type)
@@ -48,7 +48,7 @@ func TestSquashedEventsCancelOut(t *testing.T) {
 			}
 			var got []string
 			for _, h := range queue {
-				got = append(got, told(h.Event))
+				got = append(got, reported(h.Event))
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
@@ -86,7 +86,7 @@ func TestALateKindIsSeenLateAndInOrder(t *testing.T) {
 	start := time.Now()
 	source.Add(object("a", "1"))
 	source.Modify(object("a", "2"))
-	got := []string{told(<-seen.ResultChan()), told(<-seen.ResultChan())}
+	got := []string{reported(<-seen.ResultChan()), reported(<-seen.ResultChan())}
 	if took := time.Since(start); took < late {
 		t.Errorf("seen after %v, want %v at least", took, late)
 	}
@@ -99,7 +99,7 @@ func TestOtherKindsAreSeenAsTheyAre(t *testing.T) {
 	delay := NewCacheDelay(map[string]View{"ConfigMap": {Late: time.Hour}})
 	source, seen, options := through(t, delay)
 	source.Add(object("a", "1"))
-	if got := told(<-seen.ResultChan()); got != "ADDED a1" {
+	if got := reported(<-seen.ResultChan()); got != "ADDED a1" {
 		t.Errorf("got %s", got)
 	}
 	if options().ResourceVersionMatch != "" {
@@ -111,7 +111,7 @@ func TestARecorderRemembersWhatCameBy(t *testing.T) {
 	delay := NewTimedCacheDelay()
 	source, seen, _ := through(t, delay)
 	source.Add(object("a", "1"))
-	if got := told(<-seen.ResultChan()); got != "ADDED a1" {
+	if got := reported(<-seen.ResultChan()); got != "ADDED a1" {
 		t.Errorf("got %s", got)
 	}
 	if seen := delay.Seen(); len(seen) != 1 || len(seen["Secret"]) != 1 {
@@ -138,7 +138,7 @@ func TestAStoppedWatchEnds(t *testing.T) {
 	source.Add(object("a", "1"))
 	seen.Stop()
 	if event, open := <-seen.ResultChan(); open {
-		t.Errorf("still told %s", told(event))
+		t.Errorf("still told %s", reported(event))
 	}
 	if !source.IsStopped() {
 		t.Error("the source goes on")

@@ -31,7 +31,7 @@ func relayOf(selector labels.Selector) (*relayed, *relayLister) {
 // saw shows a version to a kind of a relay.
 func saw(t *testing.T, kind *relayed, object runtime.Object, deleted bool) {
 	t.Helper()
-	if err := kind.tell(object, deleted); err != nil {
+	if err := kind.report(object, deleted); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -59,7 +59,7 @@ func listed(t *testing.T, from *relayLister, options metav1.ListOptions) []strin
 	}
 	got := []string{"at " + at.GetResourceVersion()}
 	for _, o := range objects {
-		got = append(got, told(watch.Event{Object: o}))
+		got = append(got, reported(watch.Event{Object: o}))
 	}
 	return got
 }
@@ -78,7 +78,7 @@ func events(t *testing.T, from *relayLister, version string) []string {
 		synctest.Wait()
 		select {
 		case event := <-w.ResultChan():
-			got = append(got, told(event))
+			got = append(got, reported(event))
 		default:
 			return got
 		}
@@ -122,7 +122,7 @@ func TestARelayTellsAWatchOfWhatComesLater(t *testing.T) {
 	}
 	w.Stop()
 	if event, open := <-w.ResultChan(); open {
-		t.Errorf("still told %s after the end", told(event))
+		t.Errorf("still told %s after the end", reported(event))
 	}
 }
 

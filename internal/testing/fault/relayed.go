@@ -54,13 +54,13 @@ func newRelayed() *relayed {
 }
 
 // Add, Update and Delete note what a watch tells.
-func (k *relayed) Add(object any) error { return k.tell(object, false) }
+func (k *relayed) Add(object any) error { return k.report(object, false) }
 
 // Update notes a version.
-func (k *relayed) Update(object any) error { return k.tell(object, false) }
+func (k *relayed) Update(object any) error { return k.report(object, false) }
 
 // Delete notes that an object has gone.
-func (k *relayed) Delete(object any) error { return k.tell(object, true) }
+func (k *relayed) Delete(object any) error { return k.report(object, true) }
 
 // Resync does nothing.
 func (k *relayed) Resync() error { return nil }
@@ -105,10 +105,10 @@ func (k *relayed) Replace(objects []any, version string) error {
 	return nil
 }
 
-func (k *relayed) tell(told any, deleted bool) error {
-	object, ok := told.(client.Object)
+func (k *relayed) report(reported any, deleted bool) error {
+	object, ok := reported.(client.Object)
 	if !ok {
-		return fmt.Errorf("%T is no object", told)
+		return fmt.Errorf("%T is no object", reported)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -266,8 +266,8 @@ func (w *relayWatch) run() {
 		versions, more := w.of.kind.after(w.of.namespace, w.next)
 		for _, version := range versions {
 			w.next++
-			event, told := version.event(w.of.selector)
-			if !told || version.number <= w.from {
+			event, reported := version.event(w.of.selector)
+			if !reported || version.number <= w.from {
 				continue
 			}
 			select {

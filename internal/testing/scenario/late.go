@@ -28,13 +28,13 @@ func (l Late) Unwrap() error { return l.error }
 func late(end time.Time, writes []fault.Write, written int, versions []Version, seen int) error {
 	lines := []string{fmt.Sprintf("%d writes after the end:", len(writes)-written)}
 	for _, w := range writes[written:] {
-		lines = append(lines, fmt.Sprintf("%s %s: %s", since(end, w.At), told(w), w.Body))
+		lines = append(lines, fmt.Sprintf("%s %s: %s", since(end, w.At), describe(w), w.Body))
 	}
 	for i := seen; i < len(versions); i++ {
 		lines = append(lines, fmt.Sprintf("%s %s was seen changed: %s", since(end, versions[i].At), versions[i].Object, changedIn(versions, i)))
 	}
 	for _, w := range writes[max(0, written-justBefore):written] {
-		lines = append(lines, fmt.Sprintf("%s %s", since(end, w.At), told(w)))
+		lines = append(lines, fmt.Sprintf("%s %s", since(end, w.At), describe(w)))
 	}
 	return Late{errors.New(strings.Join(lines, "\n"))}
 }
@@ -48,8 +48,8 @@ func since(end, at time.Time) string {
 	return fmt.Sprintf("%v after it:", after)
 }
 
-// told is a write with the object and the answer.
-func told(w fault.Write) string {
+// describe is a write with the object and the answer.
+func describe(w fault.Write) string {
 	return fmt.Sprintf("%s %s (answered %d)", w.Verb, w.Target(), w.Code)
 }
 

@@ -136,8 +136,8 @@ func TestTooManyWritesOfOneObjectAreFound(t *testing.T) {
 
 func TestATryInADeletedNamespaceMayFollowEachStatus(t *testing.T) {
 	tests := map[string]struct {
-		refused, told int
-		fine          bool
+		refused, reported int
+		fine              bool
 	}{
 		"a try and another one after the pause": {2, 0, true},
 		"more tries than pauses":                {3, 0, false},
@@ -148,8 +148,8 @@ func TestATryInADeletedNamespaceMayFollowEachStatus(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			refused := fault.Write{Path: "/ingresses/a", Code: http.StatusForbidden}
-			told := fault.Write{Path: "/apigateways/a/status", Code: http.StatusOK}
-			err := givenUp(slices.Concat(slices.Repeat([]fault.Write{refused}, tc.refused), slices.Repeat([]fault.Write{told}, tc.told)))
+			reported := fault.Write{Path: "/apigateways/a/status", Code: http.StatusOK}
+			err := givenUp(slices.Concat(slices.Repeat([]fault.Write{refused}, tc.refused), slices.Repeat([]fault.Write{reported}, tc.reported)))
 			if (err == nil) != tc.fine {
 				t.Errorf("fine: %v, got %v", tc.fine, err)
 			}

@@ -24,7 +24,7 @@ func (r *run) settle(want map[string]any, within time.Duration) error {
 	}
 	rest = max(rest, r.trial.Idle)
 	now := time.Now()
-	s := &settling{run: r, want: want, untold: now.Add(within), before: r.gate.Written(), pace: newPace(now, SettleWithin, rest), last: -1, since: now}
+	s := &settling{run: r, want: want, unreported: now.Add(within), before: r.gate.Written(), pace: newPace(now, SettleWithin, rest), last: -1, since: now}
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -43,11 +43,11 @@ func (r *run) settle(want map[string]any, within time.Duration) error {
 type settling struct {
 	*run
 	want map[string]any
-	// untold is until when nothing tells the operator of the step, which it shows by having
+	// unreported is until when nothing tells the operator of the step, which it shows by having
 	// written no more than before.
-	untold time.Time
-	before int
-	pace   *pace
+	unreported time.Time
+	before     int
+	pace       *pace
 	// last is the activity that was seen last, since when there was none, and arrived
 	// whether everything was as it should be then.
 	last    int
@@ -64,7 +64,7 @@ func (s *settling) look() (over bool, err error) {
 	// Before the activity: what a reconcile has written that is over now is seen in that.
 	nothingToDo := s.nothingToDo()
 	withheld := s.withheld()
-	s.pace.look(time.Now(), withheld || time.Now().Before(s.untold) && s.gate.Written() == s.before)
+	s.pace.look(time.Now(), withheld || time.Now().Before(s.unreported) && s.gate.Written() == s.before)
 	if now := s.activity(); now != s.last {
 		s.last, s.since = now, time.Now()
 		s.arrived = s.isAs(s.want)
@@ -258,11 +258,11 @@ func (r *run) givesUp() error {
 // tries once more then.
 func givenUp(writes []fault.Write) error {
 	accepted, _ := countWrites(writes)
-	told := 0
+	reported := 0
 	for target, n := range accepted {
 		if strings.HasSuffix(target, "/status") {
-			told += n
+			reported += n
 		}
 	}
-	return errors.Join(checkWrites(nil, writes, triesAtTheEnd, told)...)
+	return errors.Join(checkWrites(nil, writes, triesAtTheEnd, reported)...)
 }

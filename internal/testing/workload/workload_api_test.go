@@ -100,11 +100,11 @@ func (s *stage) pods() []string {
 			}
 		}
 	}
-	var told []string
+	var reported []string
 	for _, image := range slices.Sorted(maps.Keys(all)) {
-		told = append(told, fmt.Sprintf("%s %d/%d", image, ready[image], all[image]))
+		reported = append(reported, fmt.Sprintf("%s %d/%d", image, ready[image], all[image]))
 	}
-	return told
+	return reported
 }
 
 // is checks the pods, and what the Deployment says of them.
