@@ -17,7 +17,7 @@ const maxResult = 4096
 // result is what came of a command.
 type result struct {
 	Command string `json:"command"`
-	// OK tells whether all was done. Otherwise Kind and Message say why not.
+	// OK reports whether all was done. Otherwise Kind and Message say why not.
 	OK      bool        `json:"ok"`
 	Kind    engine.Kind `json:"kind,omitempty"`
 	Message string      `json:"message,omitempty"`

@@ -284,7 +284,7 @@ func (d *driver) NodePublishVolume(_ context.Context, req *csi.NodePublishVolume
 	return &csi.NodePublishVolumeResponse{}, nil
 }
 
-// isMounted tells whether something is mounted at a folder. A subvolume is a device of its own.
+// isMounted reports whether something is mounted at a folder. A subvolume is a device of its own.
 func isMounted(path string) (bool, error) {
 	var at, above unix.Stat_t
 	if err := unix.Stat(path, &at); err != nil {

@@ -28,7 +28,7 @@ type condition struct {
 	severity string
 	since    time.Time
 	observed int64
-	// stated tells that the condition says which generation it is about.
+	// stated reports whether the condition says which generation it is about.
 	stated bool
 	path   string
 }
@@ -113,11 +113,11 @@ type reading struct {
 	now        time.Time
 	// classes are the classes of the profile.
 	classes map[string]Class
-	// finished tells that a word says that the work has ended well.
+	// finished reports whether a word says that the work has ended well.
 	finished bool
 	// ends are the conditions that say so.
 	ends []condition
-	// none tells that nothing is to run.
+	// none reports whether nothing is to run.
 	none bool
 	// alone is the type of the one condition that says how the object does, and is of a class of parts.
 	alone string

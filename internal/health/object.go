@@ -19,7 +19,7 @@ type Options struct {
 	Now time.Time
 	// Profiles are what is known about kinds. Nil: those of Shipped.
 	Profiles *Profiles
-	// HasNoStatus tells that the definition of the kind gives its objects no status.
+	// HasNoStatus reports whether the definition of the kind gives its objects no status.
 	HasNoStatus bool
 	// User are the user's own expressions for this kind.
 	User Expressions
@@ -76,7 +76,7 @@ type subject struct {
 	group, kind  string
 	generation   int64
 	now          time.Time
-	// hasNoStatus tells that the definition of the kind has no status.
+	// hasNoStatus reports whether the definition of the kind has no status.
 	hasNoStatus bool
 	// profile is nil for a kind that has none, and layer follows from that.
 	profile *Profile

@@ -16,9 +16,9 @@ type Profile struct {
 	Group string
 	// Kinds are the kinds. None: every kind of the group that has no profile of its own.
 	Kinds []string
-	// HasNoStatus tells that nothing writes a status of such objects.
+	// HasNoStatus reports whether nothing writes a status of such objects.
 	HasNoStatus bool
-	// MayHaveNoStatus tells that a controller need not write a status of such objects. What it writes is evaluated.
+	// MayHaveNoStatus reports whether a controller need not write a status of such objects. What it writes is evaluated.
 	MayHaveNoStatus bool
 	// Suspended are tests of which one holds when the controller was told to leave the object alone.
 	Suspended []Test

@@ -33,7 +33,7 @@ type People struct {
 	Resource string
 	// Edit lets those write objects who may edit or administer the namespace.
 	Edit bool
-	// Status and Scale tell that the kind has the subresource. The status is read only, for everybody. Who may write an object
+	// Status and Scale report whether the kind has the subresource. The status is read only, for everybody. Who may write an object
 	// may scale it.
 	Status, Scale bool
 }

@@ -29,7 +29,7 @@ const (
 type strongRight struct {
 	name                               string
 	verb, group, resource, subresource string
-	// inCluster tells that an operator for all namespaces asks for it, and inNamespaces that a limited one does, in its own.
+	// inCluster reports whether an operator for all namespaces asks for it, and inNamespaces whether a limited one does, in its own.
 	inCluster, inNamespaces func(Options) bool
 }
 

@@ -21,7 +21,7 @@ type Seams struct {
 	AllowSecondController bool
 	// ContentKeys replaces the key that is in Options.Namespace, so that what is made in different namespaces can be compared.
 	ContentKeys contentkey.Keys
-	// ClusterRights tells that the operator has the rights of one for all namespaces though Options.Namespaces names some, in a
+	// ClusterRights reports whether the operator has the rights of one for all namespaces though Options.Namespaces names some, in a
 	// cluster that others use too.
 	ClusterRights bool
 	// NewCache replaces the cache, as a test that delays events does. Default: the cluster's, within the cache budget.

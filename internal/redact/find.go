@@ -36,7 +36,7 @@ type finder struct {
 	// first ends the search at the first secret.
 	first bool
 	spans []Span
-	// known tells whether a text that was decoded has a known value. Nil: none is known.
+	// known reports whether a text that was decoded has a known value. Nil: none is known.
 	known func(string) bool
 	// until is the end of the last secret that was found. What is before it is not looked at again.
 	until int

@@ -16,7 +16,7 @@ const maxEncoded = 256
 // form is a text that is looked for because of a value.
 type form struct {
 	text string
-	// base64 tells that it is a part of what the value becomes in base64. The characters around it may have some bits of the value.
+	// base64 reports whether it is a part of what the value becomes in base64. The characters around it may have some bits of the value.
 	base64 bool
 }
 

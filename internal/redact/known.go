@@ -15,7 +15,7 @@ type Value struct {
 	Text string
 	// Marker stands in its place. Default: Marker.
 	Marker string
-	// Secret tells that it is known to be a secret. Then it is hidden although it is short.
+	// Secret reports whether it is known to be a secret. Then it is hidden although it is short.
 	Secret bool
 }
 
@@ -122,7 +122,7 @@ func (r *Redactor) values(text string) []part {
 	return found
 }
 
-// known tells whether a text has a value that is known, in whatever way that is written. Nil: there are none.
+// known reports whether a text has a value that is known, in whatever way that is written. Nil: there are none.
 func (r *Redactor) known() func(string) bool {
 	if len(r.of) == 0 {
 		return nil

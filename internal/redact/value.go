@@ -7,12 +7,12 @@ type value struct {
 	// start is where it begins, and word what is there up to a space, of which no more is read than is needed to judge it.
 	start int
 	word  string
-	// spaced tells that there is a space or a quote before it.
+	// spaced reports whether there is a space or a quote before it.
 	spaced bool
-	// quote is the quote that it begins with, 0 for none. escaped tells that a backslash is before it.
+	// quote is the quote that it begins with, 0 for none. escaped reports whether a backslash is before it.
 	quote   byte
 	escaped bool
-	// block tells that it is in the next lines, which are indented more than indent. nested tells that these have names of their own.
+	// block reports whether it is in the next lines, which are indented more than indent. nested reports whether these have names of their own.
 	block, nested bool
 	indent        int
 }
@@ -112,7 +112,7 @@ func indentOf(text string, line int) int {
 	return at - line
 }
 
-// valueEnd is where a value ends. wholeLine tells that it goes on to the end of its line.
+// valueEnd is where a value ends. wholeLine reports whether it goes on to the end of its line.
 func (f *finder) valueEnd(v value, wholeLine bool) int {
 	switch {
 	case v.block:

@@ -14,7 +14,7 @@ import (
 type Verdict struct {
 	// Trouble is what is wrong, or nil. It need not be the rollout's fault.
 	Trouble *health.Trouble
-	// IsCurrent tells that the trouble is that of a pod of the current template, or of the Deployment.
+	// IsCurrent reports whether the trouble is that of a pod of the current template, or of the Deployment.
 	IsCurrent bool
 	// Waiting is what a pod that has no trouble waits for, or empty.
 	Waiting string
@@ -29,7 +29,7 @@ type Judging struct {
 	// Patience is how long a pod may run without an answer to its probe before it has failed. Zero: as long as it likes,
 	// because the deadline of a rollout says when it is late.
 	Patience time.Duration
-	// Counts tells whether what is said of a pod, for that reason, is to be told. Nil: all is.
+	// Counts reports whether what is said of a pod, for that reason, is to be told. Nil: all is.
 	Counts func(pod *corev1.Pod, reason string) bool
 	// Explain says what the user knows a trouble by. Nil: it is told as it is.
 	Explain func(health.Verdict) *health.Trouble

@@ -31,7 +31,7 @@ type Workload struct {
 	Pods []corev1.Pod
 	// Events are those of pods whose status does not say what is wrong, by the UID of the pod.
 	Events map[types.UID][]corev1.Event
-	// Looked tells that what refuses pods was looked at again, and Refusal is what is left of that. It is nil if nothing is.
+	// Looked reports whether what refuses pods was looked at again, and Refusal is what is left of that. It is nil if nothing is.
 	Looked  bool
 	Refusal *health.Refusal
 }

@@ -134,7 +134,7 @@ type specHint struct {
 	// RefusedChanges are the changes from one valid value to others that a rule refuses,
 	// by name. "*" is every other.
 	RefusedChanges map[string][]string `json:"refusedChanges"`
-	// Alone tells that no two objects of the cluster may have the same value: they follow
+	// Alone reports whether no two objects of the cluster may have the same value: they follow
 	// each other, and the last one goes through all changes.
 	Alone bool `json:"alone"`
 }

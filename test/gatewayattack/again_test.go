@@ -19,7 +19,7 @@ const (
 type again struct {
 	answer
 	trouble string
-	// reached tells that the backend has seen its request.
+	// reached reports whether the backend has seen its request.
 	reached bool
 }
 

@@ -90,7 +90,7 @@ func (b *slowBackend) count(n int) {
 	b.last = time.Now()
 }
 
-// quiet tells whether nothing went out for a while, and how much had.
+// quiet reports whether nothing went out for a while, and how much had.
 func (b *slowBackend) quiet(since time.Duration) (sent int64, quiet bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

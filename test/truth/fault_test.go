@@ -49,7 +49,7 @@ type fault struct {
 	start func(*trial)
 	// cause makes the fault.
 	cause func(*trial)
-	// lasts tells that the fault is there when cause has returned, not from its beginning.
+	// lasts reports whether the fault is there when cause has returned, not from its beginning.
 	lasts bool
 	// known tells an object by which the cluster knows of the fault. Nil: from the moment
 	// that the cause begins.
@@ -65,7 +65,7 @@ type fault struct {
 	answer string
 	// ends is what the subject must say in the end, however long it takes. Optional.
 	ends []claim
-	// innocent tells that nothing is wrong: from the cause on the subject must never say so.
+	// innocent reports whether nothing is wrong: from the cause on the subject must never say so.
 	innocent bool
 	// warns is the reason of the Warning event that there must be. Empty: none is looked for.
 	warns string
@@ -88,9 +88,9 @@ type claim struct {
 	condition string
 	status    metav1.ConditionStatus
 	reason    string // any, where it is empty
-	// route tells that it is the bad route of a gateway that is not live, for the reason.
+	// route reports whether it is the bad route of a gateway that is not live, for the reason.
 	route bool
-	// named tells that the message must hold the fault's names. That of Degraded must in any case.
+	// named reports whether the message must hold the fault's names. That of Degraded must in any case.
 	named bool
 }
 

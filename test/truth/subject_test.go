@@ -22,7 +22,7 @@ import (
 type said struct {
 	object     client.Object
 	conditions []metav1.Condition
-	// observed tells that it speaks of the spec as it is, and fine that all is well with that.
+	// observed reports whether it speaks of the spec as it is, and fine whether all is well with that.
 	observed, fine bool
 }
 

@@ -21,7 +21,7 @@ import (
 type File struct {
 	// Name is its path in the archive, with slashes.
 	Name string
-	// Program tells whether it is executable.
+	// Program reports whether it is executable.
 	Program bool
 	Content []byte
 }

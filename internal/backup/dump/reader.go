@@ -10,7 +10,7 @@ import (
 
 // Failure is why there is no complete output.
 type Failure struct {
-	// Lost tells that the connection ended before the command did, so that nobody knows what became of it. Otherwise the
+	// Lost reports whether the connection ended before the command did, so that nobody knows what became of it. Otherwise the
 	// command failed, or what came is not what this package sends.
 	Lost bool
 	// Message says it in a sentence. It holds nothing that does not print, and at most maxMessage bytes.
@@ -56,7 +56,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Complete tells whether the command said itself that it ended well, and nothing else came.
+// Complete returns an error unless the command said itself that it ended well, and nothing else came.
 func (r *reader) Complete() error {
 	switch {
 	case r.complete:

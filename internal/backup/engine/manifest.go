@@ -74,7 +74,7 @@ type manifestEntry struct {
 	// SHA256 is the checksum of the bytes that were read, or of the target of a link. Empty, of a file: it changed while it
 	// was read.
 	SHA256 string `json:"sha256,omitempty"`
-	// Changed tells that it did.
+	// Changed reports whether it did.
 	Changed bool `json:"changed,omitempty"`
 }
 

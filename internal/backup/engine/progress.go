@@ -23,7 +23,7 @@ type Progress struct {
 	// TotalFiles and TotalBytes are what there is to do, as far as it is known.
 	TotalFiles int64 `json:"totalFiles"`
 	TotalBytes int64 `json:"totalBytes"`
-	// TotalKnown tells that the totals will not grow any more.
+	// TotalKnown reports whether the totals will not grow any more.
 	TotalKnown bool `json:"totalKnown"`
 }
 

@@ -84,7 +84,7 @@ type Stats struct {
 	// UnreadableExamples names some, with the reason.
 	Unreadable         int64    `json:"unreadable"`
 	UnreadableExamples []string `json:"unreadableExamples,omitempty"`
-	// Stream tells that the source was a stream, which is kept as one file. There was no folder, so a restore leaves the
+	// Stream reports whether the source was a stream, which is kept as one file. There was no folder, so a restore leaves the
 	// target itself as it is.
 	Stream bool `json:"stream,omitempty"`
 }
@@ -96,7 +96,7 @@ type SnapshotResult struct {
 	Snapshot
 	// AddedBytes is by how much the repository grew, compressed and encrypted.
 	AddedBytes int64 `json:"addedBytes"`
-	// Adopted tells that an earlier process had made the snapshot of this run.
+	// Adopted reports whether an earlier process had made the snapshot of this run.
 	Adopted bool `json:"adopted"`
 }
 

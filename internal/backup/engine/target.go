@@ -26,7 +26,7 @@ type target struct {
 	mark      string // the name of the file that marks the target
 	fresh     bool   // the mark was made just now
 
-	// touched tells that something else than the mark was changed, or may have been. It is set before a change that can be half
+	// touched reports whether something else than the mark was changed, or may have been. It is set before a change that can be half
 	// of one.
 	touched atomic.Bool
 

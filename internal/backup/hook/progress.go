@@ -56,7 +56,7 @@ type Ended struct {
 	Phase slipwayv1alpha1.HookResultPhase
 	// Reason and Message say why it failed.
 	Reason, Message string
-	// Final tells that another try cannot end otherwise.
+	// Final reports whether another try cannot end otherwise.
 	Final bool
 }
 
@@ -231,7 +231,7 @@ func BeforeTrouble(state *slipwayv1alpha1.BackupRunHooks) *health.Trouble {
 	return nil
 }
 
-// Release begins the after hooks. captured tells that the volume has been read, and quiesced that it was held all the time.
+// Release begins the after hooks. captured reports whether the volume has been read, and quiesced whether it was held all the time.
 // What is being released stays as it is.
 func Release(state *slipwayv1alpha1.BackupRunHooks, captured, quiesced bool, now time.Time) {
 	if state == nil || state.Phase != slipwayv1alpha1.HooksBefore && state.Phase != slipwayv1alpha1.HooksHeld {

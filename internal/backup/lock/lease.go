@@ -78,7 +78,7 @@ func (w Writers) CreateAlone(ctx context.Context, subject Subject, owner client.
 	return nil
 }
 
-// Taken tells that the Lease of the repository of a Backup was taken. That is the first step of making a Job: where it was never
+// Taken reports whether the Lease of the repository of a Backup was taken. That is the first step of making a Job: where it was never
 // taken, there was no Job, whatever became of its owner meanwhile.
 func (w Writers) Taken(ctx context.Context, backup *slipwayv1alpha1.Backup) (bool, error) {
 	subject := Repository(backup)

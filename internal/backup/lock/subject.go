@@ -31,7 +31,7 @@ type Subject struct {
 	Owner metav1.OwnerReference
 	// Writers selects the Jobs and pods that may write to it.
 	Writers client.ListOption
-	// Writes tells whether a pod that was selected may.
+	// Writes reports whether a pod that was selected may.
 	Writes func(pod *corev1.PodSpec) bool
 	// Reason is what status says while another one writes.
 	Reason string

@@ -27,7 +27,7 @@ type Repository struct {
 	EncryptionFolder string `json:"encryptionFolder"`
 	// IDFile is that file. The password may be that of several repositories, each with a file of its own. Default: repositoryID.
 	IDFile string `json:"idFile,omitempty"`
-	// OldID tells that the file repositoryID is of this repository too, where there is no IDFile yet: older releases had one for
+	// OldID reports whether the file repositoryID is of this repository too, where there is no IDFile yet: older releases had one for
 	// all, and nobody else uses this password.
 	OldID bool `json:"oldID,omitempty"`
 	// ID is the ID of the repository, from the result of the first run. Any other is refused.

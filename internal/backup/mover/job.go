@@ -111,7 +111,7 @@ type Job struct {
 	Node string
 	// Tolerations are those of the pod that uses the claim: it may be on a node that others keep away from.
 	Tolerations []corev1.Toleration
-	// NewClaim tells that the claim was made for this Job, so that nobody depends yet on what its files belong to.
+	// NewClaim reports whether the claim was made for this Job, so that nobody depends yet on what its files belong to.
 	NewClaim bool
 	// Mover is what a user says of the pod. Nil: nothing.
 	Mover *slipwayv1alpha1.BackupMover

@@ -17,7 +17,7 @@ import (
 // Result is what slipway-backup says when it ends: of what the program writes, that which the operator reads.
 type Result struct {
 	Command string `json:"command"`
-	// OK tells whether all was done. Otherwise Kind and Message say why not.
+	// OK reports whether all was done. Otherwise Kind and Message say why not.
 	OK      bool   `json:"ok"`
 	Kind    string `json:"kind"`
 	Message string `json:"message"`
@@ -162,7 +162,7 @@ func (r *Result) plain() bool {
 type Progress struct {
 	Bytes      int64 `json:"bytes"`
 	TotalBytes int64 `json:"totalBytes"`
-	// TotalKnown tells that the total will not grow any more.
+	// TotalKnown reports whether the total will not grow any more.
 	TotalKnown bool `json:"totalKnown"`
 }
 

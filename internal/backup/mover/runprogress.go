@@ -147,7 +147,7 @@ func (p RunProgress) Retry(trouble *health.Trouble, now time.Time) Next {
 	return next
 }
 
-// Follow says what follows from what a Job has come to. ok tells that it does: a Job that has succeeded is for the caller to
+// Follow says what follows from what a Job has come to. ok reports whether it does: a Job that has succeeded is for the caller to
 // judge. does says in a sentence what each step does.
 func (p RunProgress) Follow(seen Observation, does map[Step]string, now time.Time) (next Next, ok bool) {
 	next = p.stay(now)

@@ -19,7 +19,7 @@ type Use struct {
 	Node string
 	// Tolerations are those of the pod there.
 	Tolerations []corev1.Toleration
-	// Live tells that a pod may write to it, that of a Restore among them.
+	// Live reports whether a pod may write to it, that of a Restore among them.
 	Live bool
 	// Identity is who the pods run as.
 	Identity Identity

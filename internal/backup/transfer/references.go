@@ -21,7 +21,7 @@ const remembered = 16384
 
 // Reference is a Secret, or a ConfigMap, that a pod needs: without it the pod would wait, and not say for what.
 type Reference struct {
-	// ConfigMap tells that it is one, and no Secret.
+	// ConfigMap reports whether it is one, and no Secret.
 	ConfigMap bool
 	// Name is its name.
 	Name string
@@ -29,7 +29,7 @@ type Reference struct {
 	Field string
 	// Keys are what it must have.
 	Keys []string
-	// Filled tells that nothing of that may be empty.
+	// Filled reports whether nothing of that may be empty.
 	Filled bool
 }
 

@@ -43,7 +43,7 @@ type Source struct {
 type Status struct {
 	// CreationTime is when the driver says that it was taken.
 	CreationTime *metav1.Time `json:"creationTime,omitempty"`
-	// ReadyToUse tells that volumes can be made from it.
+	// ReadyToUse reports whether volumes can be made from it.
 	ReadyToUse *bool `json:"readyToUse,omitempty"`
 	// RestoreSize is the least size of such a volume.
 	RestoreSize *resource.Quantity `json:"restoreSize,omitempty"`

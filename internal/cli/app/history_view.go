@@ -31,7 +31,7 @@ type historyEntry struct {
 	Running  bool         `json:"running,omitempty"`
 	LastGood bool         `json:"lastGood,omitempty"`
 	Rolling  bool         `json:"rollingOut,omitempty"`
-	// Proving tells that it has rolled out, and that its pods have not been ready for long enough to be the last good one.
+	// Proving reports whether it has rolled out, and its pods have not been ready for long enough to be the last good one.
 	Proving bool   `json:"proving,omitempty"`
 	Failed  bool   `json:"failed,omitempty"`
 	Reason  string `json:"reason,omitempty"`

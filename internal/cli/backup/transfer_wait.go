@@ -120,7 +120,7 @@ type transferScreen struct {
 	start    time.Time
 	state    string
 	amount   string
-	// drawn tells that the cursor is behind a bar.
+	// drawn reports whether the cursor is behind a bar.
 	drawn bool
 	err   error
 }

@@ -21,7 +21,7 @@ func (p *Program) CompleteOf(kind *OurKind) cobra.CompletionFunc {
 	}
 }
 
-// CompleteObjects offers objects of every kind: the kinds first, and then the names of that kind. bare tells that a name alone
+// CompleteObjects offers objects of every kind: the kinds first, and then the names of that kind. bare reports whether a name alone
 // is a WebApp, so that these are offered, too.
 func (p *Program) CompleteObjects(bare bool) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {

@@ -25,9 +25,9 @@ type Options struct {
 	Version string
 	// Streams are its input and output.
 	Streams genericiooptions.IOStreams
-	// Terminal tells that the output is a terminal, on which a line can be rewritten.
+	// Terminal reports whether the output is a terminal, on which a line can be rewritten.
 	Terminal bool
-	// Colour tells that the output may have colours.
+	// Colour reports whether the output may have colours.
 	Colour bool
 	// Clock gives the time from which ages are computed.
 	Clock clock.PassiveClock
@@ -39,7 +39,7 @@ type ExitError struct {
 	Code    int
 	Message string
 	usage   bool
-	// NotFound tells that the object that was named does not exist.
+	// NotFound reports whether the object that was named does not exist.
 	NotFound bool
 }
 

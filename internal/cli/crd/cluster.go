@@ -163,7 +163,7 @@ func checkersOf(served []string, after *apiextensionsv1.CustomResourceDefinition
 	return checkers, nil
 }
 
-// pass lists all objects of a version and checks them. count tells that they are counted.
+// pass lists all objects of a version and checks them. count reports whether they are counted.
 func (s *clusterSource) pass(
 	ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, pass crdPass, found *crdObjects, count bool,
 ) error {

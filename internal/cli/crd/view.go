@@ -19,9 +19,9 @@ const (
 // crdReport is what is said of one definition.
 type crdReport struct {
 	Name string `json:"name"`
-	// New tells that there is no such definition yet.
+	// New reports whether there is no such definition yet.
 	New bool `json:"new,omitempty"`
-	// Breaks tells that something breaks.
+	// Breaks reports whether something breaks.
 	Breaks   bool               `json:"breaks"`
 	Findings []crdcheck.Finding `json:"findings"`
 	// Objects is nil when objects were not looked for.

@@ -23,7 +23,7 @@ type definitions struct {
 	*watcher
 	ctx     context.Context
 	running map[string]followed
-	// begun tells that the first list has come.
+	// begun reports whether the first list has come.
 	begun bool
 }
 

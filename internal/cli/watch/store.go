@@ -26,7 +26,7 @@ type sighting struct {
 	begun []string
 	// resource is the kind that the following is about.
 	resource string
-	// synced tells that the objects that are there have been listed, and count is how many.
+	// synced reports whether the objects that are there have been listed, and count is how many.
 	synced bool
 	count  int
 	// problem is why the kind is not watched at the moment.

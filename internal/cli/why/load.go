@@ -33,9 +33,9 @@ type findings struct {
 	// unreadable lists what the user may not read.
 	unreadable []string
 	now        time.Time
-	// sharesVolume tells that a new pod waits until those before it have left the volume.
+	// sharesVolume reports whether a new pod waits until those before it have left the volume.
 	sharesVolume bool
-	// byCauses tells that the object is not well when something below it has failed, whatever it says of itself.
+	// byCauses reports whether the object is not well when something below it has failed, whatever it says of itself.
 	byCauses bool
 }
 

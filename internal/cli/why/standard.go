@@ -81,7 +81,7 @@ type missingParameters struct {
 type serviceFinding struct {
 	service *corev1.Service
 	slices  []discoveryv1.EndpointSlice
-	// slicesRead and podsRead tell that these could be read.
+	// slicesRead and podsRead report whether these could be read.
 	slicesRead, podsRead bool
 	pods                 []corev1.Pod
 }
@@ -100,7 +100,7 @@ type backendUse struct {
 	field string
 	name  types.NamespacedName
 	port  int32
-	// idle tells that no requests are sent to it, because of its weight.
+	// idle reports whether no requests are sent to it, because of its weight.
 	idle bool
 }
 

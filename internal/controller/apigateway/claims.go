@@ -183,7 +183,7 @@ func (r *Reconciler) ownerOf(ctx context.Context, s *scope, claim hosts.Claim) (
 	return r.hosts.Take(ctx, of, claim, s.records)
 }
 
-// isLeft tells whether a host was left behind: its owner is where this operator does not work, so that nobody gives it up, and the
+// isLeft reports whether a host was left behind: its owner is where this operator does not work, so that nobody gives it up, and the
 // namespace does not exist. An operator that may not read namespaces keeps it.
 func (r *Reconciler) isLeft(ctx context.Context, s *scope, owner types.NamespacedName) (bool, error) {
 	err := r.kit.Client.Get(ctx, owner, &slipwayv1alpha1.APIGateway{}, client.DisableReadYourWritesConsistency)
@@ -202,7 +202,7 @@ func (r *Reconciler) isLeft(ctx context.Context, s *scope, owner types.Namespace
 	return s.left[owner.Namespace], nil
 }
 
-// inherits tells whether a gateway may have the hosts of one of the same name that there was before. It may while an Ingress or an
+// inherits reports whether a gateway may have the hosts of one of the same name that there was before. It may while an Ingress or an
 // HTTPRoute of that one is there, which a namespace that was made again does not have. Otherwise they are given up, and others who
 // wait for them come first.
 func (r *Reconciler) inherits(ctx context.Context, s *scope) (bool, error) {
@@ -263,7 +263,7 @@ func (r *Reconciler) giveUpHosts(ctx context.Context, key types.NamespacedName) 
 	return 0, r.hosts.Release(ctx, key, nil, mine)
 }
 
-// stillExposed tells whether an Ingress or an HTTPRoute of a gateway is left.
+// stillExposed reports whether an Ingress or an HTTPRoute of a gateway is left.
 func (r *Reconciler) stillExposed(ctx context.Context, key types.NamespacedName) (bool, error) {
 	ofGateway := client.MatchingLabels{slipwayv1alpha1.LabelAPIGateway: key.Name}
 	of := []client.ListOption{client.InNamespace(key.Namespace), ofGateway, client.UnsafeDisableDeepCopy}

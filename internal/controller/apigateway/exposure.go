@@ -63,7 +63,7 @@ func (s *scope) existingHTTPRoutes() []*gatewayv1.HTTPRoute {
 	return routes
 }
 
-// parentTakes tells whether the Gateway sends requests to every HTTPRoute, and why it does
+// parentTakes reports whether the Gateway sends requests to every HTTPRoute, and why it does
 // not to one.
 func (s *scope) parentTakes() (bool, *health.Trouble) {
 	routes := s.existingHTTPRoutes()

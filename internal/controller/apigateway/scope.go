@@ -51,7 +51,7 @@ type scope struct {
 	// parent is the Gateway that the HTTPRoutes attach to, empty where there is none. Set
 	// by load.
 	parent *gatewayv1.Gateway
-	// parentNotWatched tells that the operator may not look whether that Gateway exists, because
+	// parentNotWatched reports whether the operator may not look whether that Gateway exists, because
 	// it does not work in its namespace. Set by load.
 	parentNotWatched bool
 	// pullSecrets is what was found of the Secrets to pull the image with. Set by load.
@@ -75,13 +75,13 @@ type scope struct {
 	claims  []hosts.Claim
 	records *hosts.Holdings
 	// conflicts are the hosts that the gateway does not get, and why. withheld are these and others that must not be
-	// exposed. hostsUnknown tells that it is not known of every host whose it is: then what is exposed stays as it is. These
+	// exposed. hostsUnknown reports whether it is not known of every host whose it is: then what is exposed stays as it is. These
 	// five are set by takeHosts. left remembers which namespaces of other owners do not exist.
 	conflicts    map[string]health.Trouble
 	withheld     map[string]bool
 	left         map[string]bool
 	hostsUnknown bool
-	// lingers tells that something is left that exposed the gateway and is not wanted any more, or may be. Set by expose.
+	// lingers reports whether something is left that exposed the gateway and is not wanted any more, or may be. Set by expose.
 	lingers bool
 
 	// answers are what the pods say, by UID. Set by askPods.
@@ -90,16 +90,16 @@ type scope struct {
 	// events are those of pods whose status does not say what keeps them from serving, by
 	// the UID of the pod. Set by listen.
 	events map[types.UID][]corev1.Event
-	// looked tells that what refuses pods was looked at again, and refusal is what is left of it, or nil. Set by kit.LookAgain.
+	// looked reports whether what refuses pods was looked at again, and refusal is what is left of it, or nil. Set by kit.LookAgain.
 	looked  bool
 	refusal *health.Refusal
 	// rollout is the verdict on the Deployment and its pods. Set by judgePods.
 	rollout rollout
 	// served is what the pods that are ready serve. Set by judgeRoutes.
 	served served
-	// unsettled tells that a pod is about to say something else. Set by judgeRoutes.
+	// unsettled reports whether a pod is about to say something else. Set by judgeRoutes.
 	unsettled bool
-	// staleCache tells that a pod, or the Deployment, is ahead of what the operator's cache
+	// staleCache reports whether a pod, or the Deployment, is ahead of what the operator's cache
 	// shows of the others. Set by judgeRoutes.
 	staleCache bool
 

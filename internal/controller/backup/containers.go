@@ -94,7 +94,7 @@ func (r *Reconciler) missingContainers(ctx context.Context, backup *slipwayv1alp
 // mostPods is how many pods of a workload are looked at for a container that its template does not have.
 const mostPods = 20
 
-// isAdded tells that pods have the container of a hook that their template does not have.
+// isAdded reports whether pods have the container of a hook that their template does not have.
 func (r *Reconciler) isAdded(ctx context.Context, namespace string, of template, c container) (bool, error) {
 	if !c.hook || len(of.labels) == 0 {
 		return false, nil

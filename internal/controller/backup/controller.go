@@ -38,7 +38,7 @@ type Reconciler struct {
 	metrics *metrics
 	// image is that of slipway-backup.
 	image string
-	// hooks tells that the operator runs hooks.
+	// hooks reports whether the operator runs hooks.
 	hooks bool
 	// finalizer holds a Backup until its repository is deleted, where the spec asks for that.
 	finalizer finalizer.Finalizer

@@ -152,7 +152,7 @@ func (r *Reconciler) forget(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// mayHaveRepository tells that the Backup may have made a repository. A run that was killed may have made one and not have said
+// mayHaveRepository reports whether the Backup may have made a repository. A run that was killed may have made one and not have said
 // so. One that never had a Job has made none. A stale cache may not show that a run has begun, so the API server is asked.
 func (r *Reconciler) mayHaveRepository(ctx context.Context, s *scope) (bool, error) {
 	if s.knownRepositoryID() != "" || s.backup.Status.LastBackupTime != nil {

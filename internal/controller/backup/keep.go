@@ -77,7 +77,7 @@ func (s *scope) obsolete(job *batchv1.Job) bool {
 	return ofOlder || job.CreationTimestamp.Before(&newest.CreationTimestamp)
 }
 
-// orphaned tells that a Job of retention has ended whose run somebody has deleted: no status will speak of it. A stale cache may
+// orphaned reports whether a Job of retention has ended whose run somebody has deleted: no status will speak of it. A stale cache may
 // not have the run yet, so the API server is asked, once: then the Job goes.
 func (r *Reconciler) orphaned(ctx context.Context, s *scope, job *batchv1.Job) (bool, error) {
 	isOf := func(run slipwayv1alpha1.BackupRun) bool {

@@ -28,12 +28,12 @@ var (
 		Name: "slipway_backup_last_verified_timestamp_seconds", Type: metric.Gauge, Labels: backupLabels,
 		Help: "When the source of the newest verified copy was read, in seconds since 1970. 0: there is no verified copy. A Backup that is suspended has none of these series.",
 	}
-	// ObjectiveMet tells whether that is as new as the schedule promises.
+	// ObjectiveMet reports whether that is as new as the schedule promises.
 	ObjectiveMet = metric.Definition{
 		Name: "slipway_backup_rpo_met", Type: metric.Gauge, Labels: backupLabels,
 		Help: "1 while the newest verified copy is as new as the schedule promises, otherwise 0.",
 	}
-	// RetentionApplied tells whether old copies were removed.
+	// RetentionApplied reports whether old copies were removed.
 	RetentionApplied = metric.Definition{
 		Name: "slipway_backup_retention_applied", Type: metric.Gauge, Labels: backupLabels,
 		Help: "1 while the copies that are not to be kept are removed and unused space was freed, otherwise 0.",

@@ -229,7 +229,7 @@ func (r *Reconciler) resolve(ctx context.Context, s *scope) error {
 	return err
 }
 
-// missing tells that there is no such object.
+// missing reports whether there is no such object.
 func (r *Reconciler) missing(ctx context.Context, ref reference) (bool, error) {
 	err := r.named.Get(ctx, types.NamespacedName{Namespace: ref.object.Namespace, Name: ref.object.Name}, ref.object)
 	switch {

@@ -56,7 +56,7 @@ type scope struct {
 	started string
 	// kept is how the removal of old copies went. Set by keep.
 	kept *slipwayv1alpha1.BackupRetentionStatus
-	// keeping tells that it goes on. Set by keep.
+	// keeping reports whether it goes on. Set by keep.
 	keeping bool
 	// busy says which Job it waits for, and stuck what keeps the pod of its own Job from starting. Set by keep.
 	busy  string

@@ -46,7 +46,7 @@ const (
 type Options struct {
 	// Image is that of slipway-backup. Required.
 	Image string
-	// Hooks tells that the operator runs hooks. Default false: a Backup with hooks makes no run, and says so.
+	// Hooks reports whether the operator runs hooks. Default false: a Backup with hooks makes no run, and says so.
 	Hooks bool
 	// Named reads, as metadata, the kinds of what Backups name and others make. Required. Whoever makes it sets it up.
 	Named *optional.Kinds

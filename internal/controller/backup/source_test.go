@@ -82,7 +82,7 @@ func TestWhatIsSaidAboutACopyIsOfItsSource(t *testing.T) {
 	tests := map[string]struct {
 		source string
 		runs   []slipwayv1alpha1.BackupRun
-		// verified is the reason of Verified, which is true where that is Verified. said tells that the other conditions are there.
+		// verified is the reason of Verified, which is true where that is Verified. said reports whether the other conditions are there.
 		verified string
 		said     bool
 	}{

@@ -129,7 +129,7 @@ type obstacle struct {
 	put  func(*corev1.Pod)
 	// mounted is what the kubelet says of the pod in an event.
 	mounted string
-	// suspended tells that somebody suspends the Job.
+	// suspended reports whether somebody suspends the Job.
 	suspended    bool
 	reason, want string
 	// unlessRoot is what is told instead of want of a Job whose pod does not run as root. Empty: the same.

@@ -22,7 +22,7 @@ import (
 type admission struct {
 	mu    sync.Mutex
 	queue *queue
-	// begun tells that those that were running when the operator began have their places.
+	// begun reports whether those that were running when the operator began have their places.
 	begun bool
 	// wake enqueues a run that may be admitted now.
 	wake func(types.NamespacedName)

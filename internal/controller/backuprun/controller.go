@@ -49,7 +49,7 @@ type Reconciler struct {
 	finalizer finalizer.Finalizer
 	// staging makes and deletes VolumeSnapshots and what is made from them.
 	staging *apply.Applier
-	// limited tells that the operator may not read what is in no namespace.
+	// limited reports whether the operator may not read what is in no namespace.
 	limited bool
 }
 

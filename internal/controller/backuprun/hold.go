@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/controller/backuprun/desired"
 )
 
-// hold has the volume held by the before hooks, and then a snapshot of it taken, where the Job is to read one. ready tells
-// that the Job can be made. used is why the volume itself cannot be read, or nil.
+// hold has the volume held by the before hooks, and then a snapshot of it taken, where the Job is to read one. ready reports
+// whether the Job can be made. used is why the volume itself cannot be read, or nil.
 //
 // Whether there will be a snapshot is decided first: no workload is held for a volume that cannot be read.
 func (r *Reconciler) hold(ctx context.Context, s *scope, in *desired.Inputs, used error, now time.Time) (ready bool, err error) {

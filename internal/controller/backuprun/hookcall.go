@@ -89,7 +89,7 @@ func (r *Reconciler) do(ctx context.Context, owner types.NamespacedName, c call)
 	return hook.Ended{Phase: slipwayv1alpha1.HookSucceeded}
 }
 
-// hookPod reads the pod of a call. gone tells that it is not there any more, or does not run: then nothing is held in it.
+// hookPod reads the pod of a call. gone reports whether it is not there any more, or does not run: then nothing is held in it.
 func (r *Reconciler) hookPod(ctx context.Context, namespace string, c call) (pod *corev1.Pod, gone bool, err error) {
 	pod = &corev1.Pod{}
 	err = r.kit.Live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: c.Pod}, pod)

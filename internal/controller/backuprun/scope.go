@@ -46,7 +46,7 @@ type scope struct {
 	hooks *slipwayv1alpha1.BackupRunHooks
 
 	// snapshot is the VolumeSnapshot of the present attempt, and staged the claim of the volume that is made from it, with no
-	// UID where there is none. lookedAt tells that they were looked for, or that there can be none. Set by prepare, then by
+	// UID where there is none. lookedAt reports whether they were looked for, or there can be none. Set by prepare, then by
 	// transfer.
 	snapshot *volumesnapshot.VolumeSnapshot
 	staged   *corev1.PersistentVolumeClaim
@@ -62,12 +62,12 @@ type scope struct {
 
 	// seen is what the Job has come to. Set by judge.
 	seen mover.Observation
-	// live tells that pods could write to the volume while it was read, and noSnapshot why no snapshot was taken.
-	// crashConsistent tells that they could, and that a snapshot was read. Set by judge.
+	// live reports whether pods could write to the volume while it was read, and noSnapshot why no snapshot was taken.
+	// crashConsistent reports whether they could, and a snapshot was read. Set by judge.
 	live            bool
 	noSnapshot      string
 	crashConsistent bool
-	// quiesced tells that the before hooks had succeeded in those pods. Set by judge.
+	// quiesced reports whether the before hooks had succeeded in those pods. Set by judge.
 	quiesced bool
 	// progress is how far it is. Set by listen.
 	progress *slipwayv1alpha1.TransferProgress

@@ -50,7 +50,7 @@ type Options struct {
 	// MaxRuns is how many places there are for runs that have a pod, in the whole cluster: queue says who gets them. Default:
 	// DefaultMaxRuns.
 	MaxRuns int
-	// Limited tells that the operator has rights in some namespaces only: it may not read what is in none, as PersistentVolumes
+	// Limited reports whether the operator has rights in some namespaces only: it may not read what is in none, as PersistentVolumes
 	// are. Then no snapshots of volumes are taken.
 	Limited bool
 	// MaxConcurrentReconciles is how many BackupRuns are worked on at a time. Default: outcome.DefaultConcurrency.

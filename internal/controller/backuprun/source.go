@@ -184,7 +184,7 @@ func compareOwn(a, b ownClaim) int {
 	return cmp.Or(cmp.Compare(a.ordinal, b.ordinal), cmp.Compare(a.template, b.template))
 }
 
-// ownClaimOf tells whether a claim is of a StatefulSet. Its name says so: <template>-<set>-<ordinal>. A pod uses the claim of its name
+// ownClaimOf reports whether a claim is of a StatefulSet. Its name says so: <template>-<set>-<ordinal>. A pod uses the claim of its name
 // whoever made it. Where the set has no such pod, another set may have had it, for example one whose name ends like this one's: then
 // the claim has to have the labels that the set gives to its own.
 func ownClaimOf(set *appsv1.StatefulSet, templates map[string]int, claim *metav1.PartialObjectMetadata) (ownClaim, bool) {

@@ -74,7 +74,7 @@ func inUse(err error) bool {
 	return worst != nil && worst.Reason == slipwayv1alpha1.ReasonVolumeInUse
 }
 
-// stage makes what the Job reads, where that is a snapshot. ready tells that the Job can be made. class is that of a snapshot
+// stage makes what the Job reads, where that is a snapshot. ready reports whether the Job can be made. class is that of a snapshot
 // that is not there yet.
 func (r *Reconciler) stage(ctx context.Context, s *scope, volume *slipwayv1alpha1.BackupVolume, class string, live bool) (ready bool, err error) {
 	if s.snapshot.Ready() {

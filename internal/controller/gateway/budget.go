@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kit/optional"
 )
 
-// NewBudget is the budget of the Gateway API. Nothing but the classes is kept before there is one of ours. limited tells that
+// NewBudget is the budget of the Gateway API. Nothing but the classes is kept before there is one of ours. limited reports whether
 // there are no rights outside of the namespaces.
 func NewBudget(namespaces map[string]cache.Config, limited bool) Budget {
 	whole := cache.ByObject{Transform: cache.TransformStripManagedFields()}

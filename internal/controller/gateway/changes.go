@@ -77,7 +77,7 @@ type writing struct {
 	writes []func() error
 	next   int
 	errs   []error
-	// away tells that the API server did not answer: it is asked no more.
+	// away reports whether the API server did not answer: it is asked no more.
 	away bool
 	// panicked is the panic of a write, with its stack. Empty: there was none.
 	panicked string

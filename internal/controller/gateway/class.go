@@ -26,7 +26,7 @@ type ClassReconciler struct {
 	kit        *kit.Tools
 	classes    *optional.Kinds
 	parameters parameters
-	// limited tells that other operators may be there, for other namespaces, and have the same classes.
+	// limited reports whether other operators may be there, for other namespaces, and have the same classes.
 	limited bool
 }
 
@@ -116,7 +116,7 @@ type owned struct {
 	children client.Reader
 }
 
-// is tells whether a Gateway is ours: its class asks for Slipway. A Gateway whose class was deleted is ours as long as its pods
+// is reports whether a Gateway is ours: its class asks for Slipway. A Gateway whose class was deleted is ours as long as its pods
 // are there: what serves is not taken away for that. What was retired does not serve.
 func (o owned) is(ctx context.Context, gateway *gatewayv1.Gateway) (bool, error) {
 	class := &gatewayv1.GatewayClass{}

@@ -27,7 +27,7 @@ const parametersKind = "GatewayParameters"
 type parameters struct {
 	// reader is the cache.
 	reader client.Reader
-	// watched tells whether objects of a namespace can be read.
+	// watched reports whether objects of a namespace can be read.
 	watched func(namespace string) bool
 }
 

@@ -21,7 +21,7 @@ import (
 // served is what the pods that are ready serve. Pods that are not get no requests.
 type served struct {
 	replicas []replicaView
-	// hidden tells that the Deployment counts more ready pods than the cache shows.
+	// hidden reports whether the Deployment counts more ready pods than the cache shows.
 	hidden bool
 }
 
@@ -30,7 +30,7 @@ type replicaView struct {
 	pod *corev1.Pod
 	// mute is why it does not say what it serves; empty: it does.
 	mute string
-	// asking tells that it has not answered yet, and silent that it does not answer any more.
+	// asking reports whether it has not answered yet, and silent whether it does not answer any more.
 	asking, silent bool
 	// refuses is why it cannot serve the newest objects, so that it serves old ones. Nil: it can.
 	refuses *document.Rejected
@@ -136,7 +136,7 @@ func (r *Reconciler) confirmSilence(ctx context.Context, s *scope) error {
 // lack is why something is not served by every pod that is ready, nil where it is.
 type lack struct {
 	reason, message string
-	// passing tells that a pod is about to say something else.
+	// passing reports whether a pod is about to say something else.
 	passing bool
 }
 

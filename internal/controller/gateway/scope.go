@@ -54,7 +54,7 @@ type scope struct {
 	input gatewayapi.Input
 	// routes are the routes of the input, of any kind. Set by load.
 	routes []client.Object
-	// countsSets tells that the cluster has ListenerSets. Set by load.
+	// countsSets reports whether the cluster has ListenerSets. Set by load.
 	countsSets bool
 	// parameters are those by which the children are made. Set by load.
 	parameters slipwayv1alpha1.GatewayParametersSpec
@@ -91,7 +91,7 @@ type scope struct {
 	served served
 	// events are those of pods whose status does not say what keeps them from serving, by UID. Set by listen.
 	events map[types.UID][]corev1.Event
-	// looked tells that what refuses pods was looked at again, and refusal is what is left of it, or nil. Set by kit.LookAgain.
+	// looked reports whether what refuses pods was looked at again, and refusal is what is left of it, or nil. Set by kit.LookAgain.
 	looked  bool
 	refusal *health.Refusal
 	// rollout is the verdict on the Deployment and its pods. Set by judgeRollout.

@@ -203,7 +203,7 @@ func (t *targets) gatewaysOf(ctx context.Context, objects client.Reader, object 
 	return gateways, nil
 }
 
-// mayBeOurs tells whether a Gateway is ours, or nobody knows: it is where this operator does not work. One without its class is ours as
+// mayBeOurs reports whether a Gateway is ours, or nobody knows: it is where this operator does not work. One without its class is ours as
 // long as its pods are there.
 func (t *targets) mayBeOurs(ctx context.Context, objects, classes client.Reader, name types.NamespacedName) (bool, error) {
 	if !t.of.kinds.objects.Watches(name.Namespace) {

@@ -62,7 +62,7 @@ type digest struct {
 	hash string
 	// missingKey is a key that is used and not there.
 	missingKey string
-	// missingUnknown tells that missingKey was not recorded: v0.1.0 did not. Ends in v0.4.0.
+	// missingUnknown reports whether missingKey was not recorded: v0.1.0 did not. Ends in v0.4.0.
 	missingUnknown bool
 }
 

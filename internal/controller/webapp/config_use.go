@@ -32,7 +32,7 @@ type content struct {
 	noKey error
 	// missingKey is a key that is used and not there.
 	missingKey string
-	// immutable tells that it cannot change, and created is since when the object has been there.
+	// immutable reports whether it cannot change, and created is since when the object has been there.
 	immutable bool
 	created   metav1.Time
 }

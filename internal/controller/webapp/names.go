@@ -85,7 +85,7 @@ type readTemplate struct {
 	*desired.PodTemplate
 	// refused is the field by which it may do too much, or nothing.
 	refused string
-	// misordered tells that a variable in it comes before one that it refers to.
+	// misordered reports whether a variable in it comes before one that it refers to.
 	misordered bool
 }
 

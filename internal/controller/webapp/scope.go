@@ -73,14 +73,14 @@ type scope struct {
 	// Empty: it is as stored, or none was. Set by chooseRevision.
 	refusedField string
 
-	// applied tells that the Deployment is of the target, as far as it was desired. Set by
+	// applied reports whether the Deployment is of the target, as far as it was desired. Set by
 	// applyChildren.
 	applied bool
-	// drifted tells that something of a paused application is not as it would be made.
+	// drifted reports whether something of a paused application is not as it would be made.
 	// Set by applyChildren.
 	drifted bool
 
-	// looked tells that what refuses pods was looked at again, and refusal is what is left of it, or nil. Set by kit.LookAgain.
+	// looked reports whether what refuses pods was looked at again, and refusal is what is left of it, or nil. Set by kit.LookAgain.
 	looked  bool
 	refusal *health.Refusal
 

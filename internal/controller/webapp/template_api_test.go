@@ -30,7 +30,7 @@ const earlierGracePeriod = 17
 
 // asAnotherReleaseLeftIt rewrites what the operator, which has to be stopped, has made, as
 // an earlier release would have made it that builds other pod templates. withTemplate
-// tells whether it stored them; v0.1.0 did not, and had no drafts either.
+// reports whether it stored them; v0.1.0 did not, and had no drafts either.
 func (f *fixture) asAnotherReleaseLeftIt(app *slipwayv1alpha1.WebApp, withTemplate bool) *appsv1.Deployment {
 	f.Helper()
 	revisions := &appsv1.ControllerRevisionList{}

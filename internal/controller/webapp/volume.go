@@ -52,7 +52,7 @@ func (s *scope) volumeSize() *resource.Quantity {
 }
 
 // classError says of a volume that is of another class than the spec asks for that it stays in its class. Any other error stays
-// as it is. ours tells that a WebApp of this name once stated the class; otherwise nobody asks to change it.
+// as it is. ours reports whether a WebApp of this name once stated the class; otherwise nobody asks to change it.
 func (s *scope) classError(err error, ours bool) error {
 	answer := &outcome.Error{}
 	has, wants := s.claim.Spec.StorageClassName, s.app.Spec.Storage.StorageClassName

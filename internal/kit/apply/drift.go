@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// Drifted tells whether applying desired would change current: a desired value differs,
+// Drifted reports whether applying desired would change current: a desired value differs,
 // or the set of fields that the field manager owns does.
 func (a *Applier) Drifted(desired Configuration, current client.Object) (bool, error) {
 	raw, err := encode(desired)
@@ -92,7 +92,7 @@ func (a *Applier) ownEntry(current client.Object) *metav1.ManagedFieldsEntry {
 	return nil
 }
 
-// Owns tells whether the field manager owns a field of current, given as a path such
+// Owns reports whether the field manager owns a field of current, given as a path such
 // as "spec", "replicas".
 func (a *Applier) Owns(current client.Object, path ...any) (bool, error) {
 	entry := a.ownEntry(current)

@@ -45,7 +45,7 @@ func (a *Applier) All(ctx context.Context, owner client.Object, children []Child
 	return errors.Join(errs...)
 }
 
-// AnyDrifted tells whether All would change anything.
+// AnyDrifted reports whether All would change anything.
 func (a *Applier) AnyDrifted(children ...Child) (bool, error) {
 	for _, child := range children {
 		exists := child.Current.GetUID() != ""

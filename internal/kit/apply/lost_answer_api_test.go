@@ -19,7 +19,7 @@ import (
 // answering is a client whose writes get another answer than the API server's.
 type answering struct {
 	client.Client
-	// made tells that the API server gets them all the same.
+	// made reports whether the API server gets them all the same.
 	made bool
 	err  error
 }
@@ -60,7 +60,7 @@ func TestAWriteWithoutAnAnswerKeepsStatusFromTrustingTheCache(t *testing.T) {
 		write func(f *fixture, cached *corev1.Service) error
 		made  bool
 		err   error
-		// stale tells that status waits for the cache; reads is how many live reads that takes.
+		// stale reports whether status waits for the cache; reads is how many live reads that takes.
 		stale bool
 		reads int
 	}{

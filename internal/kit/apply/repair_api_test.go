@@ -33,7 +33,7 @@ func TestARepairNamesTheFieldsAndWhoChangedThem(t *testing.T) {
 	unlabel := func(s *corev1.Service) { delete(s.Labels, "desired") }
 	tests := map[string]struct {
 		edit func(*corev1.Service)
-		// started tells that the operator has just been started.
+		// started reports whether the operator has just been started.
 		started bool
 		want    []string
 	}{

@@ -66,7 +66,7 @@ func (s *settled) want(child Child, desired []byte) {
 	s.load().children.Add(keyOf(child.Desired), sums{desired: s.sumsOf(child.Current, desired).desired})
 }
 
-// hadDesired tells whether the same was desired of the object before. Of one that nobody
+// hadDesired reports whether the same was desired of the object before. Of one that nobody
 // remembers it does not know.
 func (s *settled) hadDesired(child Child, desired []byte) (same, remembered bool) {
 	known, ok := s.load().children.Get(keyOf(child.Desired))

@@ -32,7 +32,7 @@ func (l *Line[T]) Add(namespace string, item T) {
 }
 
 // Next is who is served next: the first of the namespace that holds the fewest places. held says how many a namespace holds. may
-// says whether a namespace that holds so many may have another one, nil: always. It may not be true for more places when it is
+// reports whether a namespace that holds so many may have another one, nil: always. It may not be true for more places when it is
 // not for fewer.
 func (l *Line[T]) Next(held func(namespace string) int, may func(held int) bool) (namespace string, item T, ok bool) {
 	least := 0

@@ -119,7 +119,7 @@ func (k *Kinds) served(of schema.GroupVersionKind) (schema.GroupVersionKind, err
 	return older, err
 }
 
-// mayRead tells whether a kind may be read. A watch that is forbidden would hold up the operator.
+// mayRead reports whether a kind may be read. A watch that is forbidden would hold up the operator.
 func (k *Kinds) mayRead(of schema.GroupVersionKind) (bool, error) {
 	if !k.options.MayBeForbidden || k.caches[of] != nil {
 		return true, nil

@@ -62,9 +62,9 @@ type Reader struct {
 type seenEvents struct {
 	// since is when the trouble began. Another run of a container is another trouble.
 	since time.Time
-	// served tells that it is that of a pod that served, and not of one that starts.
+	// served reports whether it is that of a pod that served, and not of one that starts.
 	served bool
-	// final tells that it was read for a verdict.
+	// final reports whether it was read for a verdict.
 	final bool
 	// next is when to read; zero: never.
 	next time.Time

@@ -25,7 +25,7 @@ type found struct {
 	version string
 	// ranges is that of the LimitRanges beside a quota: they may set what pods ask for.
 	ranges string
-	// mended tells that they refuse no more, if decided. If not, only a change of them tells.
+	// mended reports whether they refuse no more, if decided. If not, only a change of them tells.
 	mended, decided bool
 	// full is a quota without room.
 	full *corev1.ResourceQuota

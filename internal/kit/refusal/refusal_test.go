@@ -28,7 +28,7 @@ type cluster struct {
 	quota  corev1.ResourceQuota
 	ranges []corev1.LimitRange
 	events []corev1.Event
-	// gone tells that there is no quota.
+	// gone reports whether there is no quota.
 	gone bool
 	// level is the Pod Security level of the namespace.
 	level string

@@ -9,7 +9,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/workload"
 )
 
-// Available tells whether a pod serves. missing is why none does, if none does.
+// Available returns the condition that says whether a pod serves. missing is why none does, if none does.
 func Available(w workload.Workload, missing health.Trouble) metav1.Condition {
 	if w.Deployment.Status.ReadyReplicas > 0 {
 		return True(slipwayv1alpha1.ConditionAvailable, slipwayv1alpha1.ReasonReplicasReady, "at least one replica serves")

@@ -11,7 +11,7 @@ import (
 
 // Terminating are the conditions that every kind has, of an object that is being deleted
 // and is still there: its children go first, or somebody's finalizer holds it. What was
-// wrong with it before matters no more. serves tells that a replica does.
+// wrong with it before matters no more. serves reports whether a replica does.
 func Terminating(kind string, object metav1.Object, serves bool) []metav1.Condition {
 	message := fmt.Sprintf("%s %q is being deleted", kind, object.GetName())
 	if finalizers := object.GetFinalizers(); len(finalizers) > 0 {

@@ -83,7 +83,7 @@ type Referrers struct {
 	Index string
 	// Values are those in the index that mean an object.
 	Values func(client.Object) []string
-	// SameNamespace tells that they are in the namespace of the object.
+	// SameNamespace reports whether they are in the namespace of the object.
 	SameNamespace bool
 }
 

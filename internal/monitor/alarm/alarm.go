@@ -56,7 +56,7 @@ type Alarms struct {
 	compiler *rule.Compiler
 	sender   *notify.Sender
 	metrics  *metrics
-	// known tells that all rules there are have been told. Before that no alarm ends because its rule is not there.
+	// known reports whether all rules there are have been told. Before that no alarm ends because its rule is not there.
 	known atomic.Bool
 	// context is that of New, for metrics: nobody gives them one.
 	context context.Context
@@ -225,7 +225,7 @@ func (a *Alarms) takeChanged() (names []string) {
 	return names
 }
 
-// Run delivers messages, and follows time, until the context ends. Covered tells whether every change of a kind is seen as it
+// Run delivers messages, and follows time, until the context ends. Covered reports whether every change of a kind is seen as it
 // happens: while it is not, no timer of the kind fires.
 func (a *Alarms) Run(ctx context.Context, r Recorder, covered func(schema.GroupResource) bool) {
 	var group sync.WaitGroup

@@ -112,7 +112,7 @@ func (w *eventWriter) deliver(ctx context.Context, body []byte) error {
 	return err
 }
 
-// isOfFormer tells that an object is not known to belong to the namespace that has the name of its own now. Who has that one must not
+// isOfFormer reports whether an object is not known to belong to the namespace that has the name of its own now. Who has that one must not
 // read of it.
 func (w *eventWriter) isOfFormer(ctx context.Context, o *notify.DataObject) (bool, error) {
 	if w.namespaces == nil || o.Namespace == "" {

@@ -39,7 +39,7 @@ type Kind struct {
 // Coverage is the answer of coverage.
 type Coverage struct {
 	View View `json:"view"`
-	// Complete tells that all definitions have been read.
+	// Complete reports whether all definitions have been read.
 	Complete bool `json:"complete"`
 	// States has how many kinds are in which state.
 	States map[string]int `json:"states"`
@@ -86,11 +86,11 @@ type Object struct {
 	UID       types.UID `json:"uid,omitempty"`
 	// At is the time that was asked for; missing: now.
 	At time.Time `json:"at,omitzero"`
-	// Exists tells that the object exists, or existed at that time.
+	// Exists reports whether the object exists, or existed at that time.
 	Exists bool `json:"exists"`
 	// Object is the object: without secrets and without noise. It is missing if it did not exist.
 	Object json.RawMessage `json:"object,omitempty"`
-	// MetadataOnly tells that only the metadata were kept, and Reason why.
+	// MetadataOnly reports whether only the metadata were kept, and Reason why.
 	MetadataOnly bool   `json:"metadataOnly,omitempty"`
 	Reason       string `json:"reason,omitempty"`
 	// LastChange is the last change up to that time, if the history has it.
@@ -264,7 +264,7 @@ type Rate struct {
 	// Width is the length of a span in seconds.
 	Width   int64    `json:"widthSeconds"`
 	Buckets []Bucket `json:"buckets"`
-	// Incomplete tells that there were more changes than were counted: the newest were.
+	// Incomplete reports whether there were more changes than were counted: the newest were.
 	Incomplete bool `json:"incomplete,omitempty"`
 }
 

@@ -22,7 +22,7 @@ type View struct {
 	// Lag is the time in seconds by which the oldest of the kinds in question may be behind the cluster. Of a kind that is not
 	// covered it is since when nothing was heard of it. It is -1 if nothing was ever heard of one of them.
 	Lag float64 `json:"lagSeconds"`
-	// Complete tells that all kinds in question are covered: every change of them is seen.
+	// Complete reports whether all kinds in question are covered: every change of them is seen.
 	Complete bool `json:"complete"`
 	// Uncovered are kinds in question that are not covered, at most 20, and UncoveredCount is how many there are.
 	Uncovered      []Uncovered `json:"uncovered,omitempty"`

@@ -139,7 +139,7 @@ func ruleScheme() *runtime.Scheme {
 	return scheme
 }
 
-// covered tells whether every change of a kind is seen as it happens, for long enough that what happened before is known.
+// covered reports whether every change of a kind is seen as it happens, for long enough that what happened before is known.
 func covered(coverageOf func(schema.GroupResource) (supervisor.KindCoverage, bool), clock clock.PassiveClock) func(schema.GroupResource) bool {
 	return func(kind schema.GroupResource) bool {
 		k, known := coverageOf(kind)

@@ -84,7 +84,7 @@ type owner struct {
 	fields                                            *node
 	// before is the entry as it was, nil if it is new.
 	before *owner
-	// wrote tells that the entry is new or changed.
+	// wrote reports whether the entry is new or changed.
 	wrote bool
 	// claims counts the fields that changed and may be by this owner; current counts those that it owns now. Depth is how
 	// exactly it owns them.

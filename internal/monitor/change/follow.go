@@ -12,13 +12,13 @@ type Context struct {
 	Schema *Schema
 	// Time is when it was seen.
 	Time time.Time
-	// First tells that the kind was not watched before: an object without a state before was there already.
+	// First reports whether the kind was not watched before: an object without a state before was there already.
 	First bool
-	// InGap tells that the change was found by comparing a list with what is stored.
+	// InGap reports whether the change was found by comparing a list with what is stored.
 	InGap bool
-	// Gone tells that the object was deleted, and that after is the last the watch said of it.
+	// Gone reports whether the object was deleted: then after is the last the watch said of it.
 	Gone bool
-	// WithDefinition tells that a deleted object went because its definition did.
+	// WithDefinition reports whether a deleted object went because its definition did.
 	WithDefinition bool
 	// Folded counts changes without a meaning since the last record of the object.
 	Folded int64

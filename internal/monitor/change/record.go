@@ -17,7 +17,7 @@ type Kind struct {
 	Version  string `json:"version"`
 	Kind     string `json:"kind"`
 	Resource string `json:"resource"`
-	// Namespaced tells that its objects live in namespaces.
+	// Namespaced reports whether its objects live in namespaces.
 	Namespaced bool `json:"namespaced"`
 	// Definition is the UID of the CustomResourceDefinition, empty for a kind that Kubernetes brings. A definition that was
 	// deleted and made again is another one, and so are its objects.
@@ -121,21 +121,21 @@ type Record struct {
 	Fields []Field `json:"fields,omitempty"`
 	// Actor is who did it.
 	Actor Actor `json:"actor"`
-	// InGap tells that the change was found by comparing two lists: there may have been others in between.
+	// InGap reports whether the change was found by comparing two lists: there may have been others in between.
 	InGap bool `json:"inGap,omitempty"`
-	// SchemaDriven tells that nobody wrote: the definition changed, and with it how the object reads. Such a record has the
+	// SchemaDriven reports whether nobody wrote: the definition changed, and with it how the object reads. Such a record has the
 	// ResourceVersion of the one before it: UID, ResourceVersion and this flag identify a change.
 	SchemaDriven bool `json:"schemaDriven,omitempty"`
-	// WithDefinition tells that the object went because its definition did.
+	// WithDefinition reports whether the object went because its definition did.
 	WithDefinition bool `json:"withDefinition,omitempty"`
-	// MetadataOnly tells that the content could not be redacted with certainty, and why is in Reason: the fields are then
+	// MetadataOnly reports whether the content could not be redacted with certainty, and why is in Reason: the fields are then
 	// those of the metadata.
 	MetadataOnly bool `json:"metadataOnly,omitempty"`
 	// Folded counts changes without a meaning that were left out, here and in updates of nothing else since the last record.
 	Folded int64 `json:"folded,omitempty"`
 	// Redacted counts the secrets that were taken out.
 	Redacted int64 `json:"redacted,omitempty"`
-	// Truncated tells that values, or fields, were left out because there was too much of them.
+	// Truncated reports whether values, or fields, were left out because there was too much of them.
 	Truncated bool `json:"truncated,omitempty"`
 	// Reason says why, for a Gap and where one of the flags above needs it.
 	Reason string `json:"reason,omitempty"`
@@ -167,7 +167,7 @@ type State struct {
 	// Managers are the managedFields as JSON: who owns which field. They are not redacted, because they have names of fields and
 	// keys of lists only; keys that a redaction covers are taken out.
 	Managers []byte `json:"managers,omitempty"`
-	// MetadataOnly tells that Body has the metadata only, and Reason why.
+	// MetadataOnly reports whether Body has the metadata only, and Reason why.
 	MetadataOnly bool   `json:"metadataOnly,omitempty"`
 	Reason       string `json:"reason,omitempty"`
 	// Redacted counts the secrets that were taken out.

@@ -20,19 +20,19 @@ type walk struct {
 	seed uint64
 	// level counts the texts that are being looked into.
 	level int
-	// coreSecret tells that the object is a Secret of Kubernetes.
+	// coreSecret reports whether the object is a Secret of Kubernetes.
 	coreSecret bool
 
 	redacted int64
 	noise    []noise
-	// doubt tells that two names became one when they were hidden.
+	// doubt reports whether two names became one when they were hidden.
 	doubt bool
 }
 
 // traits are what an object is, by its members.
 type traits struct {
 	secret, variable, condition, whole bool
-	// pointer tells that a member with the name key says which, and is none.
+	// pointer reports whether a member with the name key says which, and is none.
 	pointer bool
 	// item names a key of a Secret or ConfigMap, and the file that it becomes.
 	item bool

@@ -25,9 +25,9 @@ type Schema struct {
 	values, items *Schema
 	list          listType
 	keys          []string
-	// secret tells that the value is one: its format is password, or the schema is too deep to know.
+	// secret reports whether the value is one: its format is password, or the schema is too deep to know.
 	secret bool
-	// declared tells that the fields are all there may be. It is only known under a name like that of a secret.
+	// declared reports whether the fields are all there may be. It is only known under a name like that of a secret.
 	declared bool
 }
 

@@ -10,7 +10,7 @@ type shape struct {
 	typ shapeType
 	// keys are the members that tell items apart, in their order.
 	keys []string
-	// sorted tells that the order of the items means nothing. They are then in the order of their keys.
+	// sorted reports whether the order of the items means nothing. They are then in the order of their keys.
 	sorted bool
 }
 

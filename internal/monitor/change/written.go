@@ -4,7 +4,7 @@ import "strings"
 
 // Written tells the fields of a change that somebody wrote from those that nobody did. It is asked where that is known to be possible: the
 // definition of the kind has changed, and with it how its objects read, or another version of the kind is followed. Such fields differ at
-// the next write of anybody, who has nothing to do with them. Converted tells that the two states are of different versions.
+// the next write of anybody, who has nothing to do with them. converted reports whether the two states are of different versions.
 //
 // What somebody writes is owned by somebody. So nobody wrote a field that nobody owns, or owned before it was removed. After a conversion
 // that is not enough: a field that has another name or form is owned by who wrote it long ago. There only those count as written that

@@ -18,7 +18,7 @@ import (
 // same time.
 type Checker struct {
 	apiVersion string
-	// preserve tells that the definition keeps unknown fields everywhere.
+	// preserve reports whether the definition keeps unknown fields everywhere.
 	preserve   bool
 	structural *structuralschema.Structural
 	costs      *costs
@@ -28,7 +28,7 @@ type Checker struct {
 	hasStatus      bool
 	scale          *apiextensionsv1.CustomResourceSubresourceScale
 	rules          *cel.Validator
-	// creation tells that an object may be refused only when it is made anew: a rule is also evaluated without an old value, or
+	// creation reports whether an object may be refused only when it is made anew: a rule is also evaluated without an old value, or
 	// looks at the status, which a new object does not have.
 	creation bool
 }

@@ -215,7 +215,7 @@ func (p *played) make(name string, content map[string]any) (*unstructured.Unstru
 	return p.client.UpdateStatus(p.Context(), made, metav1.UpdateOptions{})
 }
 
-// change applies the changed definition and waits until it is in effect. refused tells that the API server refuses it.
+// change applies the changed definition and waits until it is in effect. refused reports whether the API server refuses it.
 func (p *played) change(client dynamic.Interface) (refused bool, err error) {
 	changed, err := toUnstructured(p.after)
 	if err != nil {

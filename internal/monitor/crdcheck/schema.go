@@ -10,7 +10,7 @@ import (
 // walk goes along two schemas at the same time.
 type walk struct {
 	*findings
-	// kept and keeps tell that the definition kept and keeps unknown fields everywhere.
+	// kept and keeps report whether the definition kept and keeps unknown fields everywhere.
 	kept, keeps bool
 }
 
@@ -51,7 +51,7 @@ func itemsOf(s *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProp
 	return s.Items.Schema
 }
 
-// valuesOf returns the schema of the values of a map without fixed keys. takes tells that it has values, with a schema or without.
+// valuesOf returns the schema of the values of a map without fixed keys. takes reports whether it has values, with a schema or without.
 func valuesOf(s *apiextensionsv1.JSONSchemaProps) (schema *apiextensionsv1.JSONSchemaProps, takes bool) {
 	if s.AdditionalProperties == nil {
 		return nil, false

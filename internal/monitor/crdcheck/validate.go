@@ -32,7 +32,7 @@ type session struct {
 	*Checker
 	ctx   context.Context
 	spent int64
-	// over tells that something was left out, because it would have taken too long.
+	// over reports whether something was left out, because it would have taken too long.
 	over bool
 }
 
@@ -140,7 +140,7 @@ func withStatusOf(object, other map[string]any) map[string]any {
 	return object
 }
 
-// scaleErrors returns what the API server says of the fields to which the subresource scale leads. spec tells that the spec
+// scaleErrors returns what the API server says of the fields to which the subresource scale leads. spec reports whether the spec
 // counts.
 func scaleErrors(object map[string]any, scale *apiextensionsv1.CustomResourceSubresourceScale, spec bool) field.ErrorList {
 	if scale == nil {

@@ -121,7 +121,7 @@ type Trouble struct {
 	Since time.Time
 	// Message says more.
 	Message string
-	// limit tells that it is the limit of the store that is reached, and not that of the disk.
+	// limit reports whether it is the limit of the store that is reached, and not that of the disk.
 	limit bool
 }
 

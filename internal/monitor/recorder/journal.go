@@ -27,14 +27,14 @@ type journal struct {
 	schema *change.Schema
 	// definition is that by which objects are read now.
 	definition int64
-	// noStatus tells that its definition gives the objects no status.
+	// noStatus reports whether its definition gives the objects no status.
 	noStatus atomic.Bool
 	// resume is the checkpoint with which the journal was opened.
 	resume string
-	// stale tells that the store has lost the checkpoint: the journal has to be opened again.
+	// stale reports whether the store has lost the checkpoint: the journal has to be opened again.
 	stale atomic.Bool
-	// known tells that all objects were listed once. committed is up to when everything was stored by who had
-	// the kind before: an earlier life, or a journal that was closed. opened tells that the kind was opened in this life.
+	// known reports whether all objects were listed once. committed is up to when everything was stored by who had
+	// the kind before: an earlier life, or a journal that was closed. opened reports whether the kind was opened in this life.
 	known     bool
 	opened    bool
 	committed time.Time

@@ -21,7 +21,7 @@ type pipe struct {
 	mutex sync.Mutex
 	// open is what is gathered, and flight what is being committed.
 	open, flight part
-	// running tells that a goroutine commits, and forced that it commits checkpoints of which nothing else is new, too.
+	// running reports whether a goroutine commits, and forced whether it commits checkpoints of which nothing else is new, too.
 	running, forced bool
 	// changed is closed when there is room, or nothing left. It is nil while nobody waits.
 	changed chan struct{}

@@ -65,7 +65,7 @@ func TestNoChangeIsBookedToWhoMadeNone(t *testing.T) {
 		// schema is that of the kind before and after: the same, or another one.
 		schema [2]string
 		next   supervisor.Object
-		// list tells that a list shows it, and not a watch.
+		// list reports whether a list shows it, and not a watch.
 		list bool
 		want []string
 	}{

@@ -27,7 +27,7 @@ type Alarm struct {
 	Key string
 	// Raised is the key with which the alarm was raised: that of an alarm and of its end is the same.
 	Raised string
-	// Ended tells that it has ended, and Reason why.
+	// Ended reports whether it has ended, and Reason why.
 	Ended  bool
 	Reason EndReason
 	// Rule and RuleUID say which rule.

@@ -24,7 +24,7 @@ type Rule struct {
 	Severity slipwayv1alpha1.MonitorSeverity
 	Event    bool
 	Webhooks []string
-	// Suspended tells that it raises none.
+	// Suspended reports whether it raises none.
 	Suspended bool
 
 	kinds                     []slipwayv1alpha1.MonitoredKind
@@ -43,11 +43,11 @@ type Rule struct {
 
 	// print identifies what it looks for. With another, what was found before does not count.
 	print string
-	// aboutChange tells that an expression reads what changed: then it is about a change, and not about a state.
+	// aboutChange reports whether an expression reads what changed: then it is about a change, and not about a state.
 	aboutChange bool
-	// looks tells that time alone may change what an expression says.
+	// looks reports whether time alone may change what an expression says.
 	looks bool
-	// reads tells that an expression reads the object, so that it cannot be evaluated without its content.
+	// reads reports whether an expression reads the object, so that it cannot be evaluated without its content.
 	reads bool
 }
 

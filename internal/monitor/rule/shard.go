@@ -20,7 +20,7 @@ type shard struct {
 	lastFired map[types.UID]time.Time
 	// clock is the last time that Tick was told.
 	clock time.Time
-	// dropped tells that the engine has forgotten it: another one takes its place.
+	// dropped reports whether the engine has forgotten it: another one takes its place.
 	dropped bool
 }
 

@@ -22,7 +22,7 @@ type Status struct {
 	Failing   int
 	FailedFor Object
 	Failure   string
-	// Reviewed tells that every object that was there has been looked at for what the rule says now. The engine does not know.
+	// Reviewed reports whether every object that was there has been looked at for what the rule says now. The engine does not know.
 	Reviewed bool
 }
 

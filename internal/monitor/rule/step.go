@@ -20,7 +20,7 @@ type step struct {
 	version string
 	// begun is since when the conditions hold if they hold for the first time.
 	begun time.Time
-	// again tells that this change raises an alarm even if one stands.
+	// again reports whether this change raises an alarm even if one stands.
 	again bool
 }
 

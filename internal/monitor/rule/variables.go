@@ -37,7 +37,7 @@ func (v *variables) read() error {
 	return err
 }
 
-// complete tells that the object is known as a whole.
+// complete returns an error unless the object is known as a whole.
 func (v *variables) complete() error {
 	if v.o.After.MetadataOnly {
 		return errUnknown

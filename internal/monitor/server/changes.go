@@ -39,7 +39,7 @@ type filter struct {
 	store.Query
 	// path is the beginning of the path of a field that changed, empty for any.
 	path string
-	// fields tells that the fields are wanted.
+	// fields reports whether the fields are wanted.
 	fields bool
 	// kinds are those in question.
 	kinds []schema.GroupResource

@@ -80,7 +80,7 @@ type Options struct {
 	Rules Rules
 	// Reports returns what the last changes of a definition break, the oldest first. Nil: nothing is known.
 	Reports func(ctx context.Context, name string) ([]recorder.Report, error)
-	// HasNoStatus tells that the definition of a kind gives its objects no status. Nil: no kind is known to be such.
+	// HasNoStatus reports whether the definition of a kind gives its objects no status. Nil: no kind is known to be such.
 	HasNoStatus func(kind schema.GroupResource) bool
 	// Ready returns nil when the monitor can do its work. Nil: it always can.
 	Ready func() error
@@ -100,7 +100,7 @@ type Options struct {
 	// Hosts are the names under which the server is reached, without a port, besides localhost and its addresses. A request for
 	// another name is refused.
 	Hosts []string
-	// BehindTLS tells that browsers reach the server through something that ends TLS: cookies are then for HTTPS only.
+	// BehindTLS reports whether browsers reach the server through something that ends TLS: cookies are then for HTTPS only.
 	BehindTLS bool
 	// SessionLife is how long a log-in in a browser lasts. Default 8 hours, at most 24.
 	SessionLife time.Duration

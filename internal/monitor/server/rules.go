@@ -44,7 +44,7 @@ func (s *server) rules(r *request) (any, *api.View, error) {
 	return answer, &answer.View, err
 }
 
-// seesAlarm tells whether the user may see the object that an alarm is about. Of an object that has no state any more nobody knows
+// seesAlarm reports whether the user may see the object that an alarm is about. Of an object that has no state any more nobody knows
 // whether it was in the namespace as it is now.
 func (s *server) seesAlarm(r *request, one *Alarm) (bool, error) {
 	share := r.rights.share(one.Kind, one.Namespace)

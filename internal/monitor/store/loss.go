@@ -16,7 +16,7 @@ type Loss struct {
 	// Records is how many changes are lost, with times from Since to Until.
 	Records      int64
 	Since, Until time.Time
-	// Checkpoints tells that it was the file of the last states. All checkpoints are gone, so every kind has to be listed again
+	// Checkpoints reports whether it was the file of the last states. All checkpoints are gone, so every kind has to be listed again
 	// and compared with the states that are left. States is how many those are.
 	Checkpoints bool
 	States      int64

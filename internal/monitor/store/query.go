@@ -131,7 +131,7 @@ type queryRun struct {
 	page  Page
 	// left is how many changes may still be looked at, where the caller decides about each.
 	left int
-	// full tells that there is more than fits, and last is the last one that was looked at.
+	// full reports whether there is more than fits, and last is the last one that was looked at.
 	full bool
 	last string
 }

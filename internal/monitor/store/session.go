@@ -18,7 +18,7 @@ type session struct {
 	ctx    context.Context
 	state  *database
 	day    *database
-	// stateIdentity and dayIdentity tell whether the files are still those that were opened.
+	// stateIdentity and dayIdentity report whether the files are still those that were opened.
 	stateIdentity, dayIdentity identity
 	// file is what is known of the file of changes.
 	file dayInfo

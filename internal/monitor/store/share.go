@@ -28,7 +28,7 @@ type allowance struct {
 	objects map[int64]bool
 }
 
-// fits tells whether a change of an object may be seen. The object of a change without one is 0.
+// fits reports whether a change of an object may be seen. The object of a change without one is 0.
 func (a *allowance) fits(ctx context.Context, key allowKey, object, id int64) (bool, error) {
 	if a.run.q.Allow == nil {
 		return true, nil
@@ -64,7 +64,7 @@ func (a *allowance) names(ctx context.Context, key allowKey) (kind schema.GroupR
 	return kind, namespace, err
 }
 
-// belongs tells whether an object belongs to a namespace. When the object was made stands in each of its changes; of those that were
+// belongs reports whether an object belongs to a namespace. When the object was made stands in each of its changes; of those that were
 // stored by a version that did not write it down, the last state may say so. A change that is damaged says nothing, so it is not seen.
 func (a *allowance) belongs(ctx context.Context, tenure *change.Tenure, object, id int64) (bool, error) {
 	var payload []byte

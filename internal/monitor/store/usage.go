@@ -43,7 +43,7 @@ func (s portion) plus(more portion) portion {
 
 // usage is what the namespaces have in a file of changes.
 type usage struct {
-	// fair tells that the file says it, and gives back pages: files of older versions do not, and go as a whole.
+	// fair reports whether the file says it, and gives back pages: files of older versions do not, and go as a whole.
 	fair bool
 	// shares are by the names of namespaces, and numbers the same by their numbers. removed is how many changes were taken out.
 	shares  map[string]portion

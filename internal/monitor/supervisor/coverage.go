@@ -79,7 +79,7 @@ type Coverage struct {
 	Time time.Time
 	// Definitions is how the definitions themselves are covered. While they are not Live, new kinds may be unknown.
 	Definitions KindCoverage
-	// Complete tells that the definitions have been read: Kinds are all there are.
+	// Complete reports whether the definitions have been read: Kinds are all there are.
 	Complete bool
 	// Kinds are sorted by group and resource.
 	Kinds []KindCoverage

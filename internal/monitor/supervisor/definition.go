@@ -42,7 +42,7 @@ type servedVersion struct {
 	storage bool
 	schema  packed
 	content digest
-	// noStatus tells that its objects have no status.
+	// noStatus reports whether its objects have no status.
 	noStatus bool
 }
 

@@ -35,7 +35,7 @@ func newDefinitions(log *slog.Logger, changed func()) *definitions {
 	return &definitions{log: log, changed: changed, known: map[string]definition{}}
 }
 
-// all returns the definitions. complete tells that they were listed: there are no others.
+// all returns the definitions. complete reports whether they were listed: there are no others.
 func (d *definitions) all() (known []definition, complete bool) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()

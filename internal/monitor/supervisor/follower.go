@@ -74,11 +74,11 @@ type follower struct {
 	defined definedAs
 
 	pace pace
-	// known tells that the kind has been live.
+	// known reports whether the kind has been live.
 	known bool
 	// reached is a time before which everything was reported to the journal. It is zero when that is not known in this life.
 	reached time.Time
-	// slow tells that the last list got no answer in time.
+	// slow reports whether the last list got no answer in time.
 	slow bool
 	// limit is the size of the next page, 0 for all in one.
 	limit int64
@@ -88,9 +88,9 @@ type follower struct {
 	pending Gap
 	// malformed counts watches that ended with garbage since something was taken.
 	malformed int
-	// reviewed tells that the API server was asked why the kind is refused.
+	// reviewed reports whether the API server was asked why the kind is refused.
 	reviewed bool
-	// complained tells that a line was logged which says that the kind is not covered.
+	// complained reports whether a line was logged which says that the kind is not covered.
 	complained bool
 }
 
@@ -99,14 +99,14 @@ type place struct {
 	// since is when the last watch began.
 	since           time.Time
 	resourceVersion string
-	// list tells that all objects must be listed, and gap since when and why, unless nothing was known before.
+	// list reports whether all objects must be listed, and gap since when and why, unless nothing was known before.
 	list bool
 	gap  Gap
 	// last is the last event that was taken. Its resource version is that of the place.
 	last Event
-	// listed tells that the last thing that was done is a list.
+	// listed reports whether the last thing that was done is a list.
 	listed bool
-	// blank tells that nothing is known that could be missing: the last list was the first one, there was no object in it, and no watch
+	// blank reports whether nothing is known that could be missing: the last list was the first one, there was no object in it, and no watch
 	// has said anything since. The API server may make itself ready for a kind after it has answered the list: then it has forgotten what
 	// was before that, and the list begins again as the first one.
 	blank bool

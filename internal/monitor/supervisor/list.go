@@ -63,7 +63,7 @@ type lister struct {
 	journal Journal
 	// leave gives the place in the gate back.
 	leave func()
-	// late tells that a page has not come in time.
+	// late reports whether a page has not come in time.
 	late atomic.Bool
 	// objects counts those that were listed, and unknown those of them that cannot be told.
 	objects, unknown int

@@ -32,7 +32,7 @@ type identityMetadata struct {
 // errUnknown is an object that is too large, and of which nobody can say which one it is.
 var errUnknown = errors.New("an object is too large, and its name is not among its first bytes")
 
-// readObject returns an object from its JSON, which it keeps. cut tells that raw is only its begin.
+// readObject returns an object from its JSON, which it keeps. cut reports whether raw is only its begin.
 func readObject(kind change.Kind, raw []byte, cut bool) (Object, error) {
 	if cut {
 		return oversized(kind, raw)

@@ -71,7 +71,7 @@ func (s *stream) metadata(end *listEnd) error {
 	return nil
 }
 
-// member goes to the next member of an object and returns its name, with quotes. last tells that there is none.
+// member goes to the next member of an object and returns its name, with quotes. last reports whether there is none.
 func (s *stream) member() (name string, last bool, err error) {
 	c, err := s.space()
 	if err != nil {

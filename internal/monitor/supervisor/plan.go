@@ -76,7 +76,7 @@ type action struct {
 	kind schema.GroupResource
 }
 
-// plan returns what is to be done now, so that what is done becomes what is wanted. complete tells that the wanted kinds
+// plan returns what is to be done now, so that what is done becomes what is wanted. complete reports whether the wanted kinds
 // are all there are: otherwise a kind that is not among them is left as it is.
 func plan(wanted map[schema.GroupResource]want, actual map[schema.GroupResource]has, complete bool) []action {
 	var actions []action

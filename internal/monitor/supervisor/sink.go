@@ -65,7 +65,7 @@ type Schema struct {
 	Generation int64
 	// Made is when the definition was made. It is zero for a kind that Kubernetes brings.
 	Made time.Time
-	// NoStatus tells that the definition gives the objects no status. It is false for a kind that Kubernetes brings.
+	// NoStatus reports whether the definition gives the objects no status. It is false for a kind that Kubernetes brings.
 	NoStatus bool
 }
 
@@ -98,7 +98,7 @@ type Object struct {
 	ResourceVersion string
 	// Raw is the object as JSON, valid, as the API server sent it. It belongs to who gets it.
 	Raw []byte
-	// Oversized tells that the object has more bytes than the limit: Raw has no more than its apiVersion, its kind and
+	// Oversized reports whether the object has more bytes than the limit: Raw has no more than its apiVersion, its kind and
 	// those metadata that are fields here.
 	Oversized bool
 }

@@ -21,7 +21,7 @@ type rawStatus struct {
 }
 
 // hasNoStatus reports whether a version of a definition has no status: the API server prunes whatever a controller would write there,
-// or nothing says that there is one. subresource tells that the version has the subresource, and preserve that the definition
+// or nothing says that there is one. subresource reports whether the version has the subresource, and preserve whether the definition
 // keeps unknown fields everywhere. Of a schema that cannot be read nothing is known.
 func hasNoStatus(schema []byte, subresource, preserve bool) bool {
 	raw := rawStatus{}

@@ -35,7 +35,7 @@ func garbage(format string, arguments ...any) error {
 
 func newStream(from io.Reader) *stream { return &stream{from: from} }
 
-// value returns the next value. It is valid until the next call. cut tells that it is only the first limit bytes. The error
+// value returns the next value. It is valid until the next call. cut reports whether it is only the first limit bytes. The error
 // is io.EOF when there is no value any more, and io.ErrUnexpectedEOF when the answer ends within one.
 func (s *stream) value(limit int) (value []byte, cut bool, err error) {
 	first, err := s.space()

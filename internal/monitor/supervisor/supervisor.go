@@ -81,7 +81,7 @@ type Supervisor struct {
 
 	// woken gets a value when there is perhaps something to do.
 	woken chan struct{}
-	// allowed tells that a kind may be read that was refused before.
+	// allowed reports whether a kind may be read that was refused before.
 	allowed atomic.Bool
 	group   sync.WaitGroup
 

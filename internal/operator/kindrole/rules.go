@@ -18,7 +18,7 @@ var verbs = []string{"get", "list", "watch"}
 type apiService struct {
 	// name is VERSION.GROUP; that of the core group ends with the dot.
 	name string
-	// ofDefinitions tells that CustomResourceDefinitions make it. Otherwise it is built in, or another server has it.
+	// ofDefinitions reports whether CustomResourceDefinitions make it. Otherwise it is built in, or another server has it.
 	ofDefinitions bool
 }
 

@@ -141,7 +141,7 @@ type delayed struct {
 	mu     sync.Mutex
 	listed bool
 	until  time.Time // nothing is shown before, while the past is shown
-	// watched tells that there was a watch, open how many are, and withheld how many events
+	// watched reports whether there was a watch, open how many are, and withheld how many events
 	// are not shown yet.
 	watched        bool
 	open, withheld int

@@ -66,10 +66,10 @@ type Trial struct {
 	Plant func(*environment.Options)
 	// Access changes how the operator reaches the API server, in a namespace.
 	Access func(config *rest.Config, namespace string)
-	// Ends tells that the run ends with the fault. Nothing is as without the fault afterwards,
+	// Ends reports whether the run ends with the fault. Nothing is as without the fault afterwards,
 	// but the operator has to reach a steady state.
 	Ends bool
-	// Withheld tells that the operator can do nothing in a namespace at the moment, for
+	// Withheld reports whether the operator can do nothing in a namespace at the moment, for
 	// another reason than what CacheDelay and Faults do. Default: it can.
 	Withheld func(namespace string) bool
 	// Idle is how long the operator has to be idle for a step to be over. Default: the
@@ -79,7 +79,7 @@ type Trial struct {
 	// everything: for a trial that breaks the watches of all, or may be late for another
 	// reason. It costs a list of every kind. Default: only a run without a reference asks.
 	Live bool
-	// OwnWatches tells that the operator asks the API server itself for what it lists, watches
+	// OwnWatches reports whether the operator asks the API server itself for what it lists, watches
 	// and discovers, as it does in a cluster. Default: it shares the bench's relay. The runs
 	// that others are compared with do not share it, so that a bug in the relay is noticed.
 	OwnWatches bool
@@ -130,7 +130,7 @@ type run struct {
 	stages []stage
 	// place is one of the Places, while something is going on.
 	place *Place
-	// urgent tells that other runs may wait for the result of this one. It waits for no place,
+	// urgent reports whether other runs may wait for the result of this one. It waits for no place,
 	// and leaves fewer to the others.
 	urgent bool
 }

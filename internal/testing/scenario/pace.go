@@ -28,7 +28,7 @@ type pace struct {
 	began, last  time.Time
 	// own is the operator's time so far.
 	own time.Duration
-	// withheld tells that the time that passes now is not the operator's.
+	// withheld reports whether the time that passes now is not the operator's.
 	withheld bool
 	// came is what it took until something happened last, and all is own and other time.
 	came, all time.Duration
@@ -50,7 +50,7 @@ func (p *pace) look(now time.Time, withheld bool) {
 // moved notes that something has happened.
 func (p *pace) moved() { p.came, p.all = p.own, p.last.Sub(p.began) }
 
-// over says why no more time is left, or is nil. arrived tells whether everything is as
+// over says why no more time is left, or is nil. arrived reports whether everything is as
 // it should be by now.
 func (p *pace) over(arrived bool) error {
 	switch {

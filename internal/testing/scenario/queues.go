@@ -58,7 +58,7 @@ type queue struct {
 	limiter workqueue.TypedRateLimiter[reconcile.Request]
 
 	mu sync.Mutex
-	// asked tells that somebody has asked for something to do. That comes after everything
+	// asked reports whether somebody has asked for something to do. That comes after everything
 	// that there was at the beginning was added.
 	asked bool
 	// due is when each request that was added is to be handed out, and working is how many

@@ -53,7 +53,7 @@ type Version struct {
 	Object string
 	// Number is the resource version: it orders the versions of all objects.
 	Number int64
-	// Deleted tells that the object is gone.
+	// Deleted reports whether the object is gone.
 	Deleted bool
 	// Asks is what the object asks for, as JSON: everything but metadata and status.
 	Asks string
@@ -260,7 +260,7 @@ func (w *Recorder) Events(namespace string) int {
 	return 0
 }
 
-// UpToDate tells whether the recorder has seen every object of a run as it is. The first of its namespaces is the one that it
+// UpToDate reports whether the recorder has seen every object of a run as it is. The first of its namespaces is the one that it
 // is known by.
 func (w *Recorder) UpToDate(ctx context.Context, live client.Client, namespaces ...string) (bool, error) {
 	exists := map[string]bool{}

@@ -55,7 +55,7 @@ type settling struct {
 	arrived bool
 }
 
-// look tells whether the step is over.
+// look reports whether the step is over.
 func (s *settling) look() (over bool, err error) {
 	if s.restart() {
 		// The new operator has not had its time yet.
@@ -139,7 +139,7 @@ func (r *run) nothingToDo() bool {
 	return !slices.ContainsFunc(r.queues, func(q *queues) bool { return !q.idle(soon) })
 }
 
-// shown tells whether the recorder has seen the namespace as it is. A reference always asks the
+// shown reports whether the recorder has seen the namespace as it is. A reference always asks the
 // API server, because it must not miss what a busy machine shows late. Other runs ask only if
 // their trial is Live.
 func (r *run) shown(want map[string]any) (bool, error) {

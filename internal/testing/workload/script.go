@@ -59,7 +59,7 @@ type Player struct {
 	working map[types.UID]bool
 	// err is what the last look ended with.
 	err error
-	// behaved tells that the script was changed since the last look.
+	// behaved reports whether the script was changed since the last look.
 	behaved bool
 }
 

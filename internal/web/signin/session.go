@@ -33,7 +33,7 @@ type Options struct {
 
 	// Key is a secret of at least 32 bytes. The key of sessions is derived from it.
 	Key []byte
-	// BehindTLS tells that browsers reach the program through something that ends TLS: cookies are then for HTTPS only.
+	// BehindTLS reports whether browsers reach the program through something that ends TLS: cookies are then for HTTPS only.
 	BehindTLS bool
 	// Life is how long a log-in in a browser lasts.
 	Life time.Duration

@@ -20,10 +20,10 @@ import (
 // input is what a case of testdata says.
 type input struct {
 	Backup *slipwayv1alpha1.Backup `json:"backup"`
-	// Maintain tells that unused space is to be freed, and Delete that the repository is to be deleted.
+	// Maintain reports whether unused space is to be freed, and Delete whether the repository is to be deleted.
 	Maintain bool `json:"maintain"`
 	Delete   bool `json:"delete"`
-	// Drill asks for the Job of a drill, and Gone tells that the volumes of the source are gone.
+	// Drill asks for the Job of a drill, and Gone reports whether the volumes of the source are gone.
 	Drill bool `json:"drill"`
 	Gone  bool `json:"gone"`
 }

@@ -45,7 +45,7 @@ type Inputs struct {
 	Dump *mover.DumpContainer
 	// Node is where a pod uses the volume. Empty: anywhere.
 	Node string
-	// Live tells that pods may write to the volume meanwhile.
+	// Live reports whether pods may write to the volume meanwhile.
 	Live bool
 	// Tolerations are those of the pod there.
 	Tolerations []corev1.Toleration

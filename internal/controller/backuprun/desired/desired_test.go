@@ -28,7 +28,7 @@ type input struct {
 		Group  int64   `json:"group"`
 		Groups []int64 `json:"groups"`
 	} `json:"identity"`
-	// Dump tells that the Job is for spec.dump. Container is that of the source, and PullSecrets are its pods'.
+	// Dump reports whether the Job is for spec.dump. Container is that of the source, and PullSecrets are its pods'.
 	Dump        bool                          `json:"dump"`
 	Container   *corev1.Container             `json:"container"`
 	PullSecrets []corev1.LocalObjectReference `json:"pullSecrets"`

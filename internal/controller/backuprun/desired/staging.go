@@ -60,7 +60,7 @@ func (in Inputs) annotations() map[string]string {
 	return annotations
 }
 
-// VolumeSnapshot returns the snapshot of a volume for an attempt. live tells that pods may write to the volume.
+// VolumeSnapshot returns the snapshot of a volume for an attempt. live reports whether pods may write to the volume.
 func VolumeSnapshot(run *slipwayv1alpha1.BackupRun, volume int, attempt int32, claim, class string, live bool) *volumesnapshot.ApplyConfiguration {
 	owner := children.Owner{Kind: Kind, Object: run, Label: slipwayv1alpha1.LabelBackupRun}
 	snapshot := volumesnapshot.Wanted(JobName(run, volume, attempt), run.Namespace, claim, class)
