@@ -35,12 +35,12 @@ func (b *bench) goals(results samples) []goal {
 	var most float64
 	for _, s := range b.shapes {
 		for _, step := range []string{firstRun, onePercent} {
-			mine := results.of(s.Name, step, (&ours{}).name())
+			mine := results.matching(s.Name, step, (&ours{}).name())
 			if len(mine) == 0 {
 				continue
 			}
 			what := fmt.Sprintf("%s, %s", s, step)
-			engine, theirs := results.of(s.Name, step, b.baseline()), results.of(s.Name, step, (&restic{}).name())
+			engine, theirs := results.matching(s.Name, step, b.baseline()), results.matching(s.Name, step, (&restic{}).name())
 			if len(engine) > 0 {
 				all = append(all, b.besideEngine(what, mine, engine))
 			}

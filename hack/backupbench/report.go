@@ -25,8 +25,8 @@ func (m sample) String() string {
 // samples are what was measured.
 type samples []sample
 
-// of are those of a program in a step, round by round.
-func (all samples) of(shape, step, program string) samples {
+// matching are those of a program in a step, round by round.
+func (all samples) matching(shape, step, program string) samples {
 	var found samples
 	for _, m := range all {
 		if m.Shape == shape && m.Step == step && m.Program == program {
@@ -100,7 +100,7 @@ func (b *bench) report(out io.Writer, results samples) error {
 	for _, s := range b.shapes {
 		for _, step := range []string{firstRun, onePercent} {
 			for _, p := range b.programs {
-				m := results.of(s.Name, step, p.name())
+				m := results.matching(s.Name, step, p.name())
 				if len(m) == 0 {
 					continue
 				}

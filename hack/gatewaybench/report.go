@@ -10,8 +10,8 @@ import (
 // group is what was measured of one proxy in one scenario.
 type group []result
 
-// of returns a statistic of the group: its lowest value, its median and its highest.
-func (g group) of(value func(result) float64) (low, median, high float64) {
+// spread returns a statistic of the group: its lowest value, its median and its highest.
+func (g group) spread(value func(result) float64) (low, median, high float64) {
 	values := make([]float64, len(g))
 	for i, r := range g {
 		values[i] = value(r)
@@ -26,7 +26,7 @@ func (g group) of(value func(result) float64) (low, median, high float64) {
 }
 
 func (g group) median(value func(result) float64) float64 {
-	_, median, _ := g.of(value)
+	_, median, _ := g.spread(value)
 	return median
 }
 
@@ -64,14 +64,14 @@ func report(out io.Writer, b *bench, results []result) error {
 			if len(g) == 0 {
 				continue
 			}
-			slowest, rate, fastest := g.of(result.rate)
-			cheapest, cost, dearest := g.of(result.cost)
+			slowest, rate, fastest := g.spread(result.rate)
+			cheapest, cost, dearest := g.spread(result.cost)
 			fmt.Fprintf(&text, "| %s | %s | %.0f (%.0f-%.0f) | %.1f (%.1f-%.1f) | %.0f %% | %.2f | %.2f | %.1f | %.1f |\n", s, p.name,
 				rate, slowest, fastest, cost, cheapest, dearest, g.median(others)*100, g.median(p50), g.median(p99), g.median(idle), g.median(loaded))
 		}
 	}
 	if direct := all[scenario{}][""]; len(direct) > 0 {
-		slowest, rate, fastest := direct.of(result.rate)
+		slowest, rate, fastest := direct.spread(result.rate)
 		fmt.Fprintf(&text, "\nLoad and backend alone, without a proxy, on their one core: %.0f requests/s (%.0f-%.0f).\n", rate, slowest, fastest)
 	}
 	if table := goalTable(all); table != "" {

@@ -5,7 +5,7 @@
 // condition made from it does not flap. So they contain no counters, times and ports, and
 // alternating states of the same problem (ErrImagePull and ImagePullBackOff) look the same.
 //
-// Of evaluates an object of any kind, as it is decoded from JSON. The others evaluate one built-in kind
+// Evaluate takes an object of any kind, as it is decoded from JSON. The others evaluate one built-in kind
 // by its Go type. docs/health.md says how; hack/healthdoc writes its tables from the data here.
 //
 //	health.go             the states, and what a verdict is

@@ -124,7 +124,7 @@ func typedValue(text string) any {
 // What other projects write into a status is read as they mean it.
 func TestForeignKinds(t *testing.T) {
 	for _, row := range foreignKinds(t) {
-		v := health.Of(row.object, health.Options{Now: now})
+		v := health.Evaluate(row.object, health.Options{Now: now})
 		state := string(v.State)
 		switch v.Reason {
 		case health.ReasonSuspended, health.ReasonNoStatus, health.ReasonHasNoStatus:

@@ -41,12 +41,12 @@ type Expressions struct {
 	Healthy     Expression
 }
 
-// Of evaluates an object of any kind: what apiVersion, kind, metadata, spec and status hold, as they are decoded from JSON. It
+// Evaluate returns the verdict of an object of any kind: what apiVersion, kind, metadata, spec and status hold, as they are decoded from JSON. It
 // asks layer by layer: the user's expressions, the profile of the kind, the conventions of all kinds. An object is never
 // Healthy for lack of a signal: then it is Unknown. The object is not changed.
 //
 // Before all layers come deletion, and a status that is older than the spec.
-func Of(object map[string]any, options Options) Verdict {
+func Evaluate(object map[string]any, options Options) Verdict {
 	s := subjectOf(object, options)
 	if verdict, ok := s.terminating(); ok {
 		return verdict

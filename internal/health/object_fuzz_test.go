@@ -41,12 +41,12 @@ func FuzzOfAnyJSON(f *testing.F) {
 		if json.Unmarshal(raw, &object) != nil || json.Unmarshal(raw, &before) != nil {
 			return
 		}
-		verdict := health.Of(object, health.Options{Now: now})
+		verdict := health.Evaluate(object, health.Options{Now: now})
 		checkRules(t, object, verdict)
 		if diff := cmp.Diff(before, object); diff != "" {
 			t.Errorf("the object was changed (-before +after):\n%s", diff)
 		}
-		timeless := health.Of(object, health.Options{})
+		timeless := health.Evaluate(object, health.Options{})
 		if timeless.State == health.Healthy != (verdict.State == health.Healthy) {
 			t.Errorf("health depends on the time: %+v, without time %+v", verdict, timeless)
 		}
@@ -63,31 +63,31 @@ func FuzzOfConditions(f *testing.F) {
 		object := conditioned(random)
 		status, _ := object["status"].(map[string]any)
 		list, _ := status["conditions"].([]any)
-		verdict := health.Of(object, health.Options{Now: now})
+		verdict := health.Evaluate(object, health.Options{Now: now})
 		checkRules(t, object, verdict)
 		explained(t, object, verdict)
 
 		shuffled := slices.Clone(list)
 		random.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 		status["conditions"] = shuffled
-		if diff := cmp.Diff(verdict, health.Of(object, health.Options{Now: now})); diff != "" {
+		if diff := cmp.Diff(verdict, health.Evaluate(object, health.Options{Now: now})); diff != "" {
 			t.Errorf("in another order (-one +other):\n%s", diff)
 		}
 
 		added := map[string]any{"type": fmt.Sprintf("Colour%d", random.IntN(9)), "status": anyOf(random, "True", "False", "Unknown"), "reason": anyOf(random, reasonWords...)}
 		status["conditions"] = append(slices.Clone(list), added)
-		if diff := cmp.Diff(verdict, health.Of(object, health.Options{Now: now})); diff != "" {
+		if diff := cmp.Diff(verdict, health.Evaluate(object, health.Options{Now: now})); diff != "" {
 			t.Errorf("with the unknown condition %v (-without +with):\n%s", added, diff)
 		}
 
 		status["conditions"] = list
-		later := health.Of(object, health.Options{Now: now.Add(24 * time.Hour)})
+		later := health.Evaluate(object, health.Options{Now: now.Add(24 * time.Hour)})
 		if verdict.Due.IsZero() != (verdict.State == later.State) {
 			t.Errorf("due at %s, and a day later from %s to %s", verdict.Due, verdict.State, later.State)
 		}
 		meta := object["metadata"].(map[string]any)
 		meta["deletionTimestamp"] = now.Format(time.RFC3339)
-		if gone := health.Of(object, health.Options{Now: now, User: health.Expressions{Healthy: fixed{true, nil}}}); gone.State != health.Terminating {
+		if gone := health.Evaluate(object, health.Options{Now: now, User: health.Expressions{Healthy: fixed{true, nil}}}); gone.State != health.Terminating {
 			t.Errorf("being deleted: %+v", gone)
 		}
 	})
@@ -196,7 +196,7 @@ func TestTheUsersExpressionsComeFirst(t *testing.T) {
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, health.Of(object, health.Options{Now: now, User: tc.user})); diff != "" {
+			if diff := cmp.Diff(tc.want, health.Evaluate(object, health.Options{Now: now, User: tc.user})); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -208,7 +208,7 @@ func TestAnExpressionDoesNotMakeAnOldStatusNew(t *testing.T) {
 		"kind": "Thing", "apiVersion": "example.com/v1", "metadata": map[string]any{"generation": int64(2)},
 		"status": map[string]any{"observedGeneration": int64(1)},
 	}
-	if v := health.Of(object, health.Options{User: health.Expressions{Healthy: fixed{true, nil}}}); v.Reason != health.ReasonNotObserved {
+	if v := health.Evaluate(object, health.Options{User: health.Expressions{Healthy: fixed{true, nil}}}); v.Reason != health.ReasonNotObserved {
 		t.Errorf("%+v", v)
 	}
 }
@@ -220,7 +220,7 @@ func TestALongListIsNotCalledHealthy(t *testing.T) {
 	}
 	conditions[0] = map[string]any{"type": "Ready", "status": "True"}
 	object := map[string]any{"kind": "Thing", "apiVersion": "example.com/v1", "status": map[string]any{"conditions": conditions}}
-	if v := health.Of(object, health.Options{}); v.State != health.Unknown || v.Reason != health.ReasonMalformed {
+	if v := health.Evaluate(object, health.Options{}); v.State != health.Unknown || v.Reason != health.ReasonMalformed {
 		t.Errorf("%+v", v)
 	}
 }
@@ -240,7 +240,7 @@ func BenchmarkOf(b *testing.B) {
 	all := samples(b)
 	for b.Loop() {
 		for _, s := range all {
-			health.Of(s.Object, health.Options{Now: now})
+			health.Evaluate(s.Object, health.Options{Now: now})
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(all)), "ns/object")

@@ -72,7 +72,7 @@ func samples(t testing.TB) []sample {
 func TestOf(t *testing.T) {
 	for _, s := range samples(t) {
 		t.Run(s.name, func(t *testing.T) {
-			got := health.Of(s.Object, health.Options{Now: now})
+			got := health.Evaluate(s.Object, health.Options{Now: now})
 			want := got
 			want.State = s.Want.State
 			for _, field := range []struct{ got, want *string }{
@@ -126,14 +126,14 @@ func TestEveryProfileHasSamples(t *testing.T) {
 		if states[key] == nil {
 			states[key] = map[health.State]bool{}
 		}
-		states[key][health.Of(s.Object, health.Options{Now: now}).State] = true
+		states[key][health.Evaluate(s.Object, health.Options{Now: now}).State] = true
 	}
 	for _, row := range foreignKinds(t) {
 		key := health.ProfileName(row.object)
 		if states[key] == nil {
 			states[key] = map[health.State]bool{}
 		}
-		states[key][health.Of(row.object, health.Options{Now: now}).State] = true
+		states[key][health.Evaluate(row.object, health.Options{Now: now}).State] = true
 	}
 	for _, p := range health.Shipped().List() {
 		if seen := states[p.Name()]; len(seen) == 0 && !p.HasNoStatus && !alikeTested(p) {

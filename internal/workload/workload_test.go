@@ -29,8 +29,8 @@ func pod(name, template string, made int64, status corev1.PodStatus) corev1.Pod 
 	}
 }
 
-// of is a workload whose current template is "new".
-func of(deployed appsv1.DeploymentStatus, pods ...corev1.Pod) workload.Workload {
+// workloadOf is a workload whose current template is "new".
+func workloadOf(deployed appsv1.DeploymentStatus, pods ...corev1.Pod) workload.Workload {
 	revision, replicas := map[string]string{health.AnnotationRevision: "2"}, int32(2)
 	return workload.Workload{
 		Name: "shop",
@@ -119,7 +119,7 @@ func TestTheTroubleWorthTellingIsFound(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := of(tc.deployed, tc.pods...)
+			w := workloadOf(tc.deployed, tc.pods...)
 			current, others := w.Split()
 			if !tc.others {
 				others = nil
@@ -140,7 +140,7 @@ func TestTheTroubleWorthTellingIsFound(t *testing.T) {
 }
 
 func TestAKindSaysWhatCountsAndHowItIsCalled(t *testing.T) {
-	w := of(nothing, pod("a", "new", 0, crashed), pod("b", "new", 9, waits("ImagePullBackOff")))
+	w := workloadOf(nothing, pod("a", "new", 0, crashed), pod("b", "new", 9, waits("ImagePullBackOff")))
 	current, _ := w.Split()
 	got := w.Judge(workload.Judging{
 		Current: current, Now: now,
@@ -172,7 +172,7 @@ func TestAStuckRolloutTellsWhatItHangsIn(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := of(rolling, tc.pods...)
+			w := workloadOf(rolling, tc.pods...)
 			how := workload.Judging{Now: now}
 			how.Current, how.Others = w.Split()
 			got := w.Stuck(w.Judge(how), how, "its deadline")
@@ -209,7 +209,7 @@ func TestWhatIsAskedForAndServes(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := of(tc.deployed)
+			w := workloadOf(tc.deployed)
 			w.Deployment.Generation, w.Deployment.Spec.Replicas, w.MinReplicas = tc.generation, &tc.replicas, tc.minimum
 			if tc.autoscaled {
 				w.Autoscaler = &autoscalingv2.HorizontalPodAutoscaler{}
@@ -241,7 +241,7 @@ func TestWhyPodsAreMissing(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := of(lacking)
+			w := workloadOf(lacking)
 			if tc.change != nil {
 				tc.change(&w)
 			}

@@ -233,14 +233,14 @@ func (s *state) compareScaling(a *app, live *slipwayv1alpha1.WebApp) error {
 
 // compareRestarts looks for containers that were restarted: nobody has killed any.
 func (s *state) compareRestarts(a *app) error {
-	if n := livecluster.Restarts(of(s.pods.Items, a.name)); n > 0 {
+	if n := livecluster.Restarts(itemsOf(s.pods.Items, a.name)); n > 0 {
 		return violated("containers were started anew %d times", n)
 	}
 	return nil
 }
 
 func (s *state) comparePods(a *app) error {
-	pods := livecluster.Staying(of(s.pods.Items, a.name))
+	pods := livecluster.Staying(itemsOf(s.pods.Items, a.name))
 	if len(pods) != int(a.pods) {
 		return fmt.Errorf("%d pods, want %d", len(pods), a.pods)
 	}
@@ -255,7 +255,7 @@ func (s *state) comparePods(a *app) error {
 // compareHistory looks for one ReplicaSet too many, and for the revision to return to.
 func (s *state) compareHistory(a *app, live *slipwayv1alpha1.WebApp, deployment *appsv1.Deployment) error {
 	active := 0
-	sets := of(s.replicaSets.Items, a.name)
+	sets := itemsOf(s.replicaSets.Items, a.name)
 	for i := range sets {
 		if !metav1.IsControlledBy(&sets[i], deployment) {
 			return fmt.Errorf("ReplicaSet %s is of another Deployment", sets[i].Name)
@@ -270,7 +270,7 @@ func (s *state) compareHistory(a *app, live *slipwayv1alpha1.WebApp, deployment 
 	if want := min(1, int(a.pods)); active != want {
 		return fmt.Errorf("%d ReplicaSets have pods, want %d", active, want)
 	}
-	revisions := of(s.revisions.Items, a.name)
+	revisions := itemsOf(s.revisions.Items, a.name)
 	for i := range revisions {
 		if !metav1.IsControlledBy(&revisions[i], live) {
 			return fmt.Errorf("revision %s is of another WebApp", revisions[i].Name)
@@ -344,8 +344,8 @@ func find[T any, P object[T]](items []T, name string) P {
 	return nil
 }
 
-// of returns the items that belong to an application.
-func of[T any, P object[T]](items []T, app string) []T {
+// itemsOf returns the items that belong to an application.
+func itemsOf[T any, P object[T]](items []T, app string) []T {
 	var list []T
 	for i := range items {
 		if appOf(P(&items[i])) == app {

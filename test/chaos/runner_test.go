@@ -230,7 +230,7 @@ func (r *runner) converge() *state {
 func (r *runner) serves(s *state) error {
 	http := livecluster.NewHTTPClient()
 	for _, a := range r.plan.apps {
-		for _, pod := range livecluster.Staying(of(s.pods.Items, a.name)) {
+		for _, pod := range livecluster.Staying(itemsOf(s.pods.Items, a.name)) {
 			url := livecluster.Address(pod.Status.PodIP, a.port)
 			message, err := livecluster.Ask(r.Context(), http, url)
 			if err != nil {
@@ -260,7 +260,7 @@ func (r *runner) account(s *state) error {
 	var errs []error
 	for name, a := range r.plan.apps {
 		now[name] = map[types.UID]bool{}
-		for _, pod := range livecluster.Staying(of(s.pods.Items, name)) {
+		for _, pod := range livecluster.Staying(itemsOf(s.pods.Items, name)) {
 			now[name][pod.UID] = true
 			r.report.pods[pod.UID] = true
 		}

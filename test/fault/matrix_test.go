@@ -355,7 +355,7 @@ func (at injection) withStaleRestart(what string, delay func(fault.View) *fault.
 func stepCrashes(number int, step scenario.Step) []cell {
 	name := fmt.Sprintf("step %d", number)
 	all := []cell{{column: "F1 crash", name: name, Trial: scenario.Trial{CrashAtStep: number}}}
-	kind := step.Of()
+	kind := step.Kind()
 	if kind == "" {
 		return all
 	}

@@ -137,7 +137,7 @@ func (v *familyView) tell(now family, object *unstructured.Unstructured) {
 
 // endState is what counts of an object.
 func (v *familyView) endState(object *unstructured.Unstructured) map[string]any {
-	state := endstate.Of(object)
+	state := endstate.From(object)
 	if object.GetKind() != v.kind.gvk.Kind {
 		// The status of what was made is the work of others.
 		delete(state, "status")

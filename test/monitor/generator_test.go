@@ -88,7 +88,7 @@ func (g *generator) define(resource string) {
 	}
 	environment.Eventually(g.t, func() error { return g.client.Create(g.t.Context(), d) })
 	environment.Eventually(g.t, func() error {
-		_, err := g.of(resource).List(g.t.Context(), metav1.ListOptions{})
+		_, err := g.resource(resource).List(g.t.Context(), metav1.ListOptions{})
 		return err
 	})
 	g.mutex.Lock()
@@ -96,7 +96,7 @@ func (g *generator) define(resource string) {
 	g.defined[resource], g.made[d.UID] = d.UID, d.CreationTimestamp.Time
 }
 
-func (g *generator) of(resource string) dynamic.ResourceInterface {
+func (g *generator) resource(resource string) dynamic.ResourceInterface {
 	return g.objects.Resource(schema.GroupVersionResource{Group: g.group, Version: "v1", Resource: resource})
 }
 
@@ -161,7 +161,7 @@ func (g *generator) write(ctx context.Context, resource string, random *rand.Ran
 	uid, exists := g.named[key]
 	definition := g.defined[resource]
 	g.mutex.Unlock()
-	client := g.of(resource)
+	client := g.resource(resource)
 	switch {
 	case definition == "": // there is no such kind
 	case !exists:
@@ -204,7 +204,7 @@ func (g *generator) lookUpAll(ctx context.Context) {
 
 // lookUp notes how an object is. While its definition comes or goes that cannot be said, and undefine notes it.
 func (g *generator) lookUp(ctx context.Context, resource, name string, definition types.UID) {
-	made, err := g.of(resource).Get(ctx, name, metav1.GetOptions{})
+	made, err := g.resource(resource).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case err == nil:
 		g.note(made, resource, definition)

@@ -42,13 +42,13 @@ func work(t *testing.T) map[string]func(raw []byte) error {
 		t.Fatal(err)
 	}
 	return map[string]func(raw []byte) error{
-		"WebApp": of(workOnWebApp), "APIGateway": of(workOnAPIGateway), "GatewayParameters": of(workOnParameters),
-		"GatewayPolicy": of(workOnPolicy), "Backup": of(workOnBackup), "BackupRun": of(workOnRun), "Restore": of(workOnRestore),
-		"MonitorRule": of(func(from *slipwayv1alpha1.MonitorRule) { rules.Compile(from) }),
+		"WebApp": decoded(workOnWebApp), "APIGateway": decoded(workOnAPIGateway), "GatewayParameters": decoded(workOnParameters),
+		"GatewayPolicy": decoded(workOnPolicy), "Backup": decoded(workOnBackup), "BackupRun": decoded(workOnRun), "Restore": decoded(workOnRestore),
+		"MonitorRule": decoded(func(from *slipwayv1alpha1.MonitorRule) { rules.Compile(from) }),
 	}
 }
 
-func of[T any](work func(*T)) func(raw []byte) error {
+func decoded[T any](work func(*T)) func(raw []byte) error {
 	return func(raw []byte) error {
 		object := new(T)
 		if err := json.Unmarshal(raw, object); err != nil {

@@ -246,7 +246,7 @@ func measureTouched(t *testing.T, s *server, p *process, backups []*slipwayv1alp
 		What: fmt.Sprintf("steady state, %d Backups with %d runs each, every Backup and every run touched by a stranger", len(backups), runsKept),
 		Goal: "0 writes, 0 live reads",
 		Measured: fmt.Sprintf("%d writes, %d live reads, %d events in %d reconciles (%.2f ms CPU each)", made.Writes(), liveReads(made),
-			made.Of(requests.Events), reconciles, (after.CPU-before.CPU).Seconds()*1000/float64(reconciles)),
+			made.Sum(requests.Events), reconciles, (after.CPU-before.CPU).Seconds()*1000/float64(reconciles)),
 		Values: map[string]float64{"writes": float64(made.Writes()), "reads": float64(liveReads(made)), "reconciles": float64(reconciles)},
 	}, met(nothing(made)))
 	if !nothing(made) {
@@ -254,10 +254,10 @@ func measureTouched(t *testing.T, s *server, p *process, backups []*slipwayv1alp
 	}
 }
 
-func liveReads(made requests.Counts) int { return made.Of(requests.Reads, requests.Lists) }
+func liveReads(made requests.Counts) int { return made.Sum(requests.Reads, requests.Lists) }
 
 func nothing(made requests.Counts) bool {
-	return made.Writes()+liveReads(made)+made.Of(requests.Events) == 0
+	return made.Writes()+liveReads(made)+made.Sum(requests.Events) == 0
 }
 
 // measureBackupsRestart starts the operator with everything there already.
@@ -268,16 +268,16 @@ func measureBackupsRestart(t *testing.T, s *server, backups []*slipwayv1alpha1.B
 	p.await(t, "a reconcile of everything", func(now state) bool { return now.Synced > 0 && now.Reconciles >= total && now.Waiting == 0 })
 	after := p.rest(t)
 	made := after.requests()
-	reads := made.Of(requests.Reads)
+	reads := made.Sum(requests.Reads)
 	what := fmt.Sprintf("%d Backups with %d runs each", len(backups), runsKept)
 	results.requests("restart with "+what, made.String())
 	results.add(row{
 		What: "restart with " + what + ": requests", Goal: "0 writes, 0 live reads",
 		Measured: fmt.Sprintf("%d writes, %d live reads, %d events, %d errors in %d reconciles (%.1f s CPU)",
-			made.Writes(), reads, made.Of(requests.Events), after.Errors, after.Reconciles, after.CPU.Seconds()),
+			made.Writes(), reads, made.Sum(requests.Events), after.Errors, after.Reconciles, after.CPU.Seconds()),
 		Values: map[string]float64{"writes": float64(made.Writes()), "reads": float64(reads), "reconciles": float64(after.Reconciles)},
-	}, met(made.Writes()+reads+made.Of(requests.Events) == 0))
-	if made.Writes()+reads+made.Of(requests.Events) > 0 {
+	}, met(made.Writes()+reads+made.Sum(requests.Events) == 0))
+	if made.Writes()+reads+made.Sum(requests.Events) > 0 {
 		t.Errorf("the restarted operator made requests: %s", made)
 	}
 	with := p.memory(t)

@@ -86,15 +86,15 @@ func measureRestart(t *testing.T, s *server, total int) memory {
 	<-profiled
 	after := p.rest(t)
 	made := after.requests()
-	reads := made.Of(requests.Reads)
+	reads := made.Sum(requests.Reads)
 	what := fmt.Sprintf("restart with %d WebApps, %d of which refer to a Secret", total, withSecret)
 	results.requests(what, made.String())
 	results.add(row{
 		What: what + ": requests", Goal: "0 writes, 0 live reads",
 		Measured: fmt.Sprintf("%d writes, %d live reads, %d events, %d errors in %d reconciles (caches filled by %d lists and watches)",
-			made.Writes(), reads, made.Of(requests.Events), after.Errors, after.Reconciles, made.Of(requests.Lists, requests.Watches)),
+			made.Writes(), reads, made.Sum(requests.Events), after.Errors, after.Reconciles, made.Sum(requests.Lists, requests.Watches)),
 		Values: map[string]float64{"writes": float64(made.Writes()), "reads": float64(reads), "reconciles": float64(after.Reconciles)},
-	}, met(made.Writes()+reads+made.Of(requests.Events) == 0))
+	}, met(made.Writes()+reads+made.Sum(requests.Events) == 0))
 	if made.Writes()+reads > 0 {
 		t.Errorf("the restarted operator made requests: %s", made)
 	}

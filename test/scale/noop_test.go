@@ -83,7 +83,7 @@ func measureNoOp(t *testing.T, s *server, apps []*slipwayv1alpha1.WebApp) {
 		cpu = (processorTime() - start) / time.Duration(b.N)
 	})
 	made := counter.Counts().Since(before)
-	if n := made.Writes() + made.Of(requests.Reads, requests.Lists); n > 0 {
+	if n := made.Writes() + made.Sum(requests.Reads, requests.Lists); n > 0 {
 		t.Errorf("reconciles without work made requests: %s", made)
 	}
 	results.add(row{

@@ -226,15 +226,15 @@ func measureRest(t *testing.T, s *server, p *process, apps []*slipwayv1alpha1.We
 	}
 	after := p.rest(t)
 	made := after.requests().Since(before.requests())
-	reads := made.Of(requests.Reads, requests.Lists)
+	reads := made.Sum(requests.Reads, requests.Lists)
 	reconciles := after.Reconciles - before.Reconciles
 	results.requests(fmt.Sprintf("%d reconciles at steady state", reconciles), made.String())
 	results.add(row{
 		What: fmt.Sprintf("steady state, %d WebApps, every WebApp and every Deployment touched by a stranger", len(apps)), Goal: "0 writes, 0 live reads",
-		Measured: fmt.Sprintf("%d writes, %d live reads, %d events in %d reconciles (%.2f ms CPU each)", made.Writes(), reads, made.Of(requests.Events), reconciles,
+		Measured: fmt.Sprintf("%d writes, %d live reads, %d events in %d reconciles (%.2f ms CPU each)", made.Writes(), reads, made.Sum(requests.Events), reconciles,
 			(after.CPU-before.CPU).Seconds()*1000/float64(reconciles)),
 		Values: map[string]float64{"writes": float64(made.Writes()), "reads": float64(reads), "reconciles": float64(reconciles)},
-	}, met(made.Writes()+reads+made.Of(requests.Events) == 0))
+	}, met(made.Writes()+reads+made.Sum(requests.Events) == 0))
 	if made.Writes()+reads > 0 {
 		t.Errorf("at steady state the operator made requests: %s", made)
 	}

@@ -63,8 +63,8 @@ func perApp(t *testing.T, what string, counted requests.Counts, limit int, goal 
 	results.add(row{
 		What: "writes: " + what, Goal: goal,
 		Measured: fmt.Sprintf("%.4g (%.4g children, %.4g status; besides %.4g events, %.4g live reads)", writes,
-			float64(counted.Of(requests.Children))/few, float64(counted.Of(requests.Status))/few,
-			float64(counted.Of(requests.Events))/few, float64(counted.Of(requests.Reads, requests.Lists))/few),
+			float64(counted.Sum(requests.Children))/few, float64(counted.Sum(requests.Status))/few,
+			float64(counted.Sum(requests.Events))/few, float64(counted.Sum(requests.Reads, requests.Lists))/few),
 		Values: map[string]float64{"writes": writes},
 	}, met(writes <= float64(limit)))
 }

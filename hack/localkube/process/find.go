@@ -54,7 +54,7 @@ func InNetwork(path string) ([]Identity, error) {
 		if err != nil || link != want {
 			continue
 		}
-		if identity, err := Of(pid); err == nil {
+		if identity, err := Identify(pid); err == nil {
 			found = append(found, identity)
 		}
 	}
@@ -74,7 +74,7 @@ func Marked(setting string) ([]Identity, error) {
 		if err != nil || !hasSetting(environment, setting) {
 			continue
 		}
-		if identity, err := Of(pid); err == nil {
+		if identity, err := Identify(pid); err == nil {
 			found = append(found, identity)
 		}
 	}
@@ -110,7 +110,7 @@ func InCgroups(folders []string) ([]Identity, error) {
 	}
 	var found []Identity
 	for pid := range pids {
-		if identity, err := Of(pid); err == nil {
+		if identity, err := Identify(pid); err == nil {
 			found = append(found, identity)
 		}
 	}

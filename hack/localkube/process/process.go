@@ -25,8 +25,8 @@ type Identity struct {
 	Boot string `json:"boot"`
 }
 
-// Of returns the identity of the process that has this number now.
-func Of(pid int) (Identity, error) {
+// Identify returns the identity of the process that has this number now.
+func Identify(pid int) (Identity, error) {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
 		return Identity{}, err
@@ -91,7 +91,7 @@ func (i Identity) Alive() bool {
 	if i.PID <= 0 {
 		return false
 	}
-	now, err := Of(i.PID)
+	now, err := Identify(i.PID)
 	return err == nil && now == i
 }
 

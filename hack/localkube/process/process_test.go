@@ -51,7 +51,7 @@ func sleeper(t *testing.T, environment ...string) (Identity, *exec.Cmd) {
 		_ = command.Process.Kill()
 		_ = command.Wait()
 	})
-	identity, err := Of(command.Process.Pid)
+	identity, err := Identify(command.Process.Pid)
 	if err != nil {
 		t.Fatal(err)
 	}

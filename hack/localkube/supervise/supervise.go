@@ -71,7 +71,7 @@ func Run(ctx context.Context, c cluster.Cluster, log io.Writer) error {
 		return err
 	}
 	defer unlock()
-	own, err := process.Of(os.Getpid())
+	own, err := process.Identify(os.Getpid())
 	if err != nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func (k *keeper) once(ctx context.Context, record *Record) error {
 
 	record.Since = time.Now()
 	// A program that has ended already has no identity, and needs no record.
-	if record.Identity, err = process.Of(command.Process.Pid); err == nil {
+	if record.Identity, err = process.Identify(command.Process.Pid); err == nil {
 		if err := writeRecord(k.cluster, k.program.Name, *record); err != nil {
 			fmt.Fprintf(k.log, "%s: %v\n", k.program.Name, err)
 		}

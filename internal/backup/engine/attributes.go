@@ -64,7 +64,7 @@ func newCollector() *collector {
 	return &collector{found: map[string]*attributes{}, links: map[inode][]string{}}
 }
 
-func (c *collector) of(path string) *attributes {
+func (c *collector) attributesOf(path string) *attributes {
 	a := c.found[path]
 	if a == nil {
 		a = &attributes{Path: path}
@@ -79,13 +79,13 @@ func (c *collector) extended(path string, values map[string][]byte) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.of(path).Extended = values
+	c.attributesOf(path).Extended = values
 }
 
 func (c *collector) pipe(path string, p pipe) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.of(path).Pipe = &p
+	c.attributesOf(path).Pipe = &p
 }
 
 func (c *collector) link(path string, file inode) {
@@ -122,7 +122,7 @@ func (c *collector) lines() []attributes {
 	slices.SortFunc(groups, func(a, b []string) int { return cmp.Compare(a[0], b[0]) })
 	for i, paths := range groups {
 		for _, path := range paths {
-			c.of(path).Link = i + 1
+			c.attributesOf(path).Link = i + 1
 		}
 	}
 	lines := make([]attributes, 0, len(c.found))

@@ -86,7 +86,7 @@ func Begin(previous *slipwayv1alpha1.BackupRunHooks, claim string, attempt int32
 		Claim: claim, Attempt: attempt, Round: 1, Phase: slipwayv1alpha1.HooksBefore,
 		Before: hooks.Before.DeepCopy(), After: hooks.After.DeepCopy(),
 	}
-	if Of(previous, claim, attempt) {
+	if IsOf(previous, claim, attempt) {
 		state.Round = previous.Round + 1
 	}
 	for _, target := range targets {
@@ -111,8 +111,8 @@ func goOn(state *slipwayv1alpha1.BackupRunHooks, now time.Time) {
 	state.Phase = slipwayv1alpha1.HooksHeld
 }
 
-// Of reports whether a state is that of a claim and an attempt.
-func Of(state *slipwayv1alpha1.BackupRunHooks, claim string, attempt int32) bool {
+// IsOf reports whether a state is that of a claim and an attempt.
+func IsOf(state *slipwayv1alpha1.BackupRunHooks, claim string, attempt int32) bool {
 	return state != nil && state.Claim == claim && state.Attempt == attempt
 }
 

@@ -40,7 +40,7 @@ func FuzzParseDestination(f *testing.F) {
 		if back := path.Join(name, place.Path); strings.TrimSuffix(strings.TrimPrefix(text, scheme), "/") != back {
 			t.Errorf("%q is %+v, which reads %q", text, place, back)
 		}
-		of := place.Of("team", "shop")
+		of := place.Repository("team", "shop")
 		want := "team/shop"
 		if place.Path != "" {
 			want = place.Path + "/" + want
@@ -149,7 +149,7 @@ func FuzzParseProgress(f *testing.F) {
 			return
 		}
 		now := noon.Add(time.Duration(seconds%(1<<30)) * time.Second)
-		of := p.Of(noon, now)
+		of := p.Transfer(noon, now)
 		if of.Percent < 0 || of.Percent > 100 || of.Bytes < 0 || of.TotalBytes < 0 {
 			t.Errorf("%q is %+v", line, of)
 		}

@@ -50,8 +50,8 @@ func isElement(text string) bool {
 	})
 }
 
-// Of is the place of the repository of one Backup.
-func (p Place) Of(namespace, name string) Place {
+// Repository is the place of the repository of one Backup.
+func (p Place) Repository(namespace, name string) Place {
 	p.Path = path.Join(p.Path, namespace, name)
 	return p
 }

@@ -181,8 +181,8 @@ func ParseProgress(line []byte) (Progress, bool) {
 // maxEstimate is how far ahead the end of a step is reported: no step may take longer.
 const maxEstimate = 24 * time.Hour
 
-// Of says how much is done, and when the rest will be if it goes on like this. since is when the step began.
-func (p Progress) Of(since, now time.Time) *slipwayv1alpha1.TransferProgress {
+// Transfer says how much is done, and when the rest will be if it goes on like this. since is when the step began.
+func (p Progress) Transfer(since, now time.Time) *slipwayv1alpha1.TransferProgress {
 	progress := &slipwayv1alpha1.TransferProgress{Bytes: max(0, p.Bytes), TotalBytes: max(0, p.TotalBytes)}
 	if p.TotalBytes <= 0 || p.Bytes < 0 {
 		return progress

@@ -76,7 +76,7 @@ func Progress(ctx context.Context, logs Logs, namespace string, seen mover.Obser
 	last := before
 	for line := range bytes.Lines(text) {
 		if p, ok := mover.ParseProgress(line); ok {
-			last = p.Of(seen.StepSince, now)
+			last = p.Transfer(seen.StepSince, now)
 		}
 	}
 	return last

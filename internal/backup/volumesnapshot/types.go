@@ -87,8 +87,8 @@ func printable(r rune) rune {
 	return ' '
 }
 
-// Of reports whether it is a snapshot of a claim.
-func (s *VolumeSnapshot) Of(claim string) bool {
+// IsOf reports whether it is a snapshot of a claim.
+func (s *VolumeSnapshot) IsOf(claim string) bool {
 	return s.Spec.Source.ClaimName != nil && *s.Spec.Source.ClaimName == claim
 }
 

@@ -176,7 +176,7 @@ func (s *kindStore) compare(object *unstructured.Unstructured, c change.Context)
 		return
 	}
 	name := nameOf(object)
-	verdict := health.Of(object.Object, health.Options{Now: s.now().Time})
+	verdict := health.Evaluate(object.Object, health.Options{Now: s.now().Time})
 	last, isKnown := s.known[name]
 	var before *change.State
 	if isKnown {

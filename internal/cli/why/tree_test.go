@@ -235,7 +235,7 @@ func TestBothVerdictsOnAWebAppAgree(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		typed, any := command.Verdict(app, app.Generation), health.Of(fields, health.Options{Now: clitest.Now})
+		typed, any := command.Verdict(app, app.Generation), health.Evaluate(fields, health.Options{Now: clitest.Now})
 		if typed.State != any.State || any.Reason != typed.Reason && typed.State != health.Healthy || any.Message != typed.Message && typed.Reason != health.ReasonNotObserved {
 			t.Fatalf("typed %+v, by profile %+v:\n%+v", typed, any, app.Status)
 		}

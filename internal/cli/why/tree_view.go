@@ -86,7 +86,7 @@ func branchOf(r *relative, now time.Time) branch {
 func verdictOfRelative(r *relative, now time.Time) health.Verdict {
 	switch {
 	case r.object != nil:
-		return health.Of(r.object.Object, health.Options{Now: now})
+		return health.Evaluate(r.object.Object, health.Options{Now: now})
 	case r.problem == problemGone || r.problem == problemReplaced:
 		return health.Verdict{State: health.Unknown, Reason: reasonGone, Message: r.problem}
 	default:

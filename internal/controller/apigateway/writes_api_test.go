@@ -51,7 +51,7 @@ func TestWritesAreAsFewAsTheyCanBe(t *testing.T) {
 
 	made := f.asked(counter, func() { f.create(gateway) })
 	// What is older than the first status that an operator writes is read once: the gateway.
-	if made.Of(requests.Children) != 7 || made.Of(requests.Status) != 1 || made.Of(requests.Reads) != 1 || made.Of(requests.Lists) != 0 {
+	if made.Sum(requests.Children) != 7 || made.Sum(requests.Status) != 1 || made.Sum(requests.Reads) != 1 || made.Sum(requests.Lists) != 0 {
 		t.Errorf("the first gateway cost %v; want 7 children, 1 status and 1 live read", made)
 	}
 	f.rollOut()
@@ -61,12 +61,12 @@ func TestWritesAreAsFewAsTheyCanBe(t *testing.T) {
 			g.Spec.Routes = append(g.Spec.Routes, route("api.example.com", "/more/", "user-service"))
 		})
 	})
-	if made.Of(requests.Children, requests.Reads, requests.Lists) != 0 || made.Of(requests.Status) != 1 {
+	if made.Sum(requests.Children, requests.Reads, requests.Lists) != 0 || made.Sum(requests.Status) != 1 {
 		t.Errorf("a new route of a known host cost %v; want 1 status and nothing else", made)
 	}
 	f.waitFor(slipwayv1alpha1.ConditionReady, metav1.ConditionTrue, "")
 
-	if made = f.asked(counter, f.touch); made.Of(requests.Children, requests.Status, requests.Reads, requests.Lists) != 0 {
+	if made = f.asked(counter, f.touch); made.Sum(requests.Children, requests.Status, requests.Reads, requests.Lists) != 0 {
 		t.Errorf("another look without anything to do cost %v, want nothing", made)
 	}
 
@@ -76,7 +76,7 @@ func TestWritesAreAsFewAsTheyCanBe(t *testing.T) {
 		f.startOperator(again.Watch)
 		f.touch()
 	})
-	if made.Writes() != 0 || made.Of(requests.Reads) != 0 {
+	if made.Writes() != 0 || made.Sum(requests.Reads) != 0 {
 		t.Errorf("after a restart it cost %v, want nothing but what fills the caches", made)
 	}
 }
@@ -97,7 +97,7 @@ func TestATakenNameCostsNoWriteAtARestart(t *testing.T) {
 		f.startOperator(counter.Watch)
 		f.touch()
 	})
-	if made.Writes() != 0 || made.Of(requests.Reads) < 2 {
+	if made.Writes() != 0 || made.Sum(requests.Reads) < 2 {
 		t.Errorf("after a restart it cost %v, want no write, and a look for what is in the way", made)
 	}
 }

@@ -82,8 +82,8 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 	}
 	runs, jobs := &slipwayv1alpha1.BackupRunList{}, &batchv1.JobList{}
 	err := errors.Join(
-		r.kit.Client.List(ctx, runs, watch.Of(s.backup, indexBackup)),
-		r.kit.Client.List(ctx, jobs, watch.Of(s.backup, indexBackup)),
+		r.kit.Client.List(ctx, runs, watch.OwnedBy(s.backup, indexBackup)),
+		r.kit.Client.List(ctx, jobs, watch.OwnedBy(s.backup, indexBackup)),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("list BackupRuns and Jobs: %w", err)

@@ -17,5 +17,5 @@ func captured(s *scope) bool {
 
 // cut reports whether later writes to the present volume do not reach the snapshot that is read.
 func (s *scope) cut() bool {
-	return s.current < len(s.volumes) && s.snapshot.UID != "" && s.snapshot.Of(s.volumes[s.current].Claim) && s.snapshot.Taken()
+	return s.current < len(s.volumes) && s.snapshot.UID != "" && s.snapshot.IsOf(s.volumes[s.current].Claim) && s.snapshot.Taken()
 }

@@ -63,7 +63,7 @@ func TestHundredsOfBackupsThatAreDueAtOnce(t *testing.T) {
 	if len(q.done) != due {
 		t.Errorf("%d Jobs for %d Backups", len(q.done), due)
 	}
-	if writes := made.Of(requests.Status); writes > 12*due {
+	if writes := made.Sum(requests.Status); writes > 12*due {
 		t.Errorf("%d statuses were written for %d Backups", writes, due)
 	}
 	if q.most < 2 {

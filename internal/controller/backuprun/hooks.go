@@ -63,7 +63,7 @@ const hooksDisabled = "spec.hooks of the Backup: this operator runs no commands 
 func (r *Reconciler) quiesce(ctx context.Context, s *scope, claim string, now time.Time) (ready bool, err error) {
 	stored := s.run.Status.Hooks
 	if hook.Pending(s.hooks) {
-		held := hook.Of(stored, claim, s.attempt()) && stored.Phase == slipwayv1alpha1.HooksHeld
+		held := hook.IsOf(stored, claim, s.attempt()) && stored.Phase == slipwayv1alpha1.HooksHeld
 		return held && s.hooks.Phase == slipwayv1alpha1.HooksHeld && !s.cut(), nil // cut: the after hook comes before the Job
 	}
 	if s.snapshot.UID != "" {
@@ -75,7 +75,7 @@ func (r *Reconciler) quiesce(ctx context.Context, s *scope, claim string, now ti
 	if r.exec == nil {
 		return false, outcome.Invalidf(slipwayv1alpha1.ReasonHooksDisabled, "%s", hooksDisabled)
 	}
-	if hook.Of(s.hooks, claim, s.attempt()) && hook.BeforeTrouble(s.hooks) != nil {
+	if hook.IsOf(s.hooks, claim, s.attempt()) && hook.BeforeTrouble(s.hooks) != nil {
 		return false, nil // judge ends the attempt
 	}
 	pods, err := r.podsWith(ctx, s, claim)
@@ -133,7 +133,7 @@ func (r *Reconciler) podsWith(ctx context.Context, s *scope, claim string) ([]co
 // hookTrouble is why the hooks end the present attempt, or nil. A Job that went on after the workload had been released has
 // read what nobody held, and a snapshot that was not cut before holds such a volume.
 func (s *scope) hookTrouble() *health.Trouble {
-	if s.current == len(s.volumes) || !hook.Of(s.hooks, s.volumes[s.current].Claim, s.attempt()) {
+	if s.current == len(s.volumes) || !hook.IsOf(s.hooks, s.volumes[s.current].Claim, s.attempt()) {
 		return nil
 	}
 	if trouble := hook.BeforeTrouble(s.hooks); trouble != nil {

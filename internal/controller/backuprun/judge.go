@@ -54,7 +54,7 @@ func (r *Reconciler) judge(ctx context.Context, s *scope, now time.Time) {
 			s.reportedRepositoryID = result.RepositoryID
 		}
 	}
-	of := (s.live || s.crashConsistent) && s.current < len(s.volumes) && hook.Of(s.hooks, s.volumes[s.current].Claim, s.attempt())
+	of := (s.live || s.crashConsistent) && s.current < len(s.volumes) && hook.IsOf(s.hooks, s.volumes[s.current].Claim, s.attempt())
 	s.next = s.follow(now)
 	r.settle(ctx, s, now)
 	s.quiesced = of && hook.Quiet(s.hooks)

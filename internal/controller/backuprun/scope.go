@@ -99,7 +99,7 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 	runs, jobs := &slipwayv1alpha1.BackupRunList{}, &batchv1.JobList{}
 	err := errors.Join(
 		r.kit.Client.List(ctx, runs, client.InNamespace(key.Namespace), client.MatchingFields{indexBackup: s.run.Spec.Backup}),
-		r.kit.Client.List(ctx, jobs, watch.Of(s.run, indexRun)),
+		r.kit.Client.List(ctx, jobs, watch.OwnedBy(s.run, indexRun)),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("list BackupRuns and Jobs: %w", err)

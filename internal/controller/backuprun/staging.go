@@ -101,7 +101,7 @@ func (r *Reconciler) stage(ctx context.Context, s *scope, volume *slipwayv1alpha
 
 // checkSnapshot refuses a VolumeSnapshot of another volume. Who may make VolumeSnapshots can give one the owner of ours.
 func (s *scope) checkSnapshot(claim string) error {
-	if s.snapshot.Of(claim) {
+	if s.snapshot.IsOf(claim) {
 		return nil
 	}
 	return outcome.Blockedf(0, slipwayv1alpha1.ReasonNameConflict, "VolumeSnapshot %q is not of PersistentVolumeClaim %q: delete it", s.snapshot.Name, claim)

@@ -176,7 +176,7 @@ func TestAVolumeIsReadFromASnapshotOfIt(t *testing.T) {
 	f.run("shop-now")
 
 	snapshot := f.snapshot("shop-now-0-1")
-	if !snapshot.Of("csi-data") || *snapshot.Spec.ClassName != "csi-test" || metav1.GetControllerOf(snapshot).Name != "shop-now" {
+	if !snapshot.IsOf("csi-data") || *snapshot.Spec.ClassName != "csi-test" || metav1.GetControllerOf(snapshot).Name != "shop-now" {
 		t.Errorf("the snapshot is %+v", snapshot)
 	}
 	run := f.wait("shop-now", slipwayv1alpha1.BackupRunning, slipwayv1alpha1.ReasonTakingSnapshot)

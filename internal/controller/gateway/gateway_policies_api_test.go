@@ -201,7 +201,7 @@ func TestAPolicyIsToldWhichTargetsNobodyHas(t *testing.T) {
 	})
 	f.waitEntries(policy, `HTTPRoute/none: spec.targetRefs: HTTPRoute "none" does not exist in this namespace`)
 	made := f.asked(counter, func() { f.touch(policy) })
-	if made.Writes()+made.Of(requests.Reads, requests.Lists) != 0 {
+	if made.Writes()+made.Sum(requests.Reads, requests.Lists) != 0 {
 		t.Errorf("another look without anything to do cost %v, want nothing", made)
 	}
 }
@@ -322,7 +322,7 @@ func TestAGatewayPolicyIsLiveWhenThePodsUseIt(t *testing.T) {
 	f.waitRoute(route, gateway.ConditionLive, metav1.ConditionTrue, gateway.ReasonLive)
 	f.asked(counter, func() {}) // until nothing is under way any more: a write that meets what is touched is made twice
 	made := f.asked(counter, func() { f.touch(g, route) })
-	if made.Writes()+made.Of(requests.Reads, requests.Lists) != 0 {
+	if made.Writes()+made.Sum(requests.Reads, requests.Lists) != 0 {
 		t.Errorf("another look without anything to do cost %v, want nothing", made)
 	}
 	update(f, secret, func(s *corev1.Secret) { s.Data["bob"] = keyHash("bob") })

@@ -39,7 +39,7 @@ func TestWritesAreAsFewAsTheyCanBe(t *testing.T) {
 		f.create(g)
 		f.waitGateway(g, gatewayv1.GatewayConditionAccepted, metav1.ConditionTrue, gatewayv1.GatewayReasonAccepted)
 	})
-	if made.Of(requests.Children) != 7 || made.Of(requests.Status) != 1 {
+	if made.Sum(requests.Children) != 7 || made.Sum(requests.Status) != 1 {
 		t.Errorf("the first Gateway cost %v; want 7 children and 1 status", made)
 	}
 	f.running(g)
@@ -59,7 +59,7 @@ func TestWritesAreAsFewAsTheyCanBe(t *testing.T) {
 			f.serve(g, []document.ServedListener{web()}, served...)
 			f.waitRoute(route, gateway.ConditionLive, metav1.ConditionTrue, gateway.ReasonLive)
 		})
-		if made.Of(requests.Children, requests.Lists) == 0 && made.ByKind()["patch httproutes/status"] == 1 && made.ByKind()["apply gateways/status"] == 1 {
+		if made.Sum(requests.Children, requests.Lists) == 0 && made.ByKind()["patch httproutes/status"] == 1 && made.ByKind()["apply gateways/status"] == 1 {
 			break
 		}
 		t.Logf("a route cost %v; want 1 status of its own, and 1 of the Gateway, which counts it", made)
@@ -68,7 +68,7 @@ func TestWritesAreAsFewAsTheyCanBe(t *testing.T) {
 		}
 	}
 
-	if made = f.asked(counter, func() { f.touch(g, route) }); made.Writes()+made.Of(requests.Reads, requests.Lists) != 0 {
+	if made = f.asked(counter, func() { f.touch(g, route) }); made.Writes()+made.Sum(requests.Reads, requests.Lists) != 0 {
 		t.Errorf("another look without anything to do cost %v, want nothing", made)
 	}
 
@@ -136,7 +136,7 @@ func TestAForeignClassCostsNothing(t *testing.T) {
 		f.startOperator(counter.Watch)
 		f.touch(g, route)
 	})
-	if made.Writes() != 0 || made.Of(requests.Reads) != 0 {
+	if made.Writes() != 0 || made.Sum(requests.Reads) != 0 {
 		t.Errorf("it cost %v, want nothing", made)
 	}
 }

@@ -46,7 +46,7 @@ func (s *scope) find() error {
 	if err != nil {
 		return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.destination of Backup %q: %v", s.backup.Name, err)
 	}
-	s.origin.place = place.Of(s.backup.Namespace, s.backup.Name)
+	s.origin.place = place.Repository(s.backup.Namespace, s.backup.Name)
 	s.origin.repositoryID, s.origin.ofDestination = s.backup.Status.RepositoryID, "spec.destination of the Backup"
 	s.origin.encryption, s.origin.ofEncryption = s.backup.EncryptionSecret(), "spec.encryption of the Backup"
 	s.origin.credentials, s.origin.ofCredentials = s.backup.CredentialsSecret(), "spec.credentials of the Backup"

@@ -72,7 +72,7 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 		}
 	}
 	jobs := &batchv1.JobList{}
-	err := r.kit.Client.List(ctx, jobs, watch.Of(s.restore, indexRestore))
+	err := r.kit.Client.List(ctx, jobs, watch.OwnedBy(s.restore, indexRestore))
 	if err != nil {
 		return nil, fmt.Errorf("list Jobs: %w", err)
 	}

@@ -229,7 +229,7 @@ func (f *fixture) restsWithoutAsking(own string, before *appsv1.Deployment) {
 	started, gate := f.keyed(own, counter.Watch)
 	f.stays(before, "after a restart")
 	counts := counter.Counts()
-	if reads := counts.In(f.namespace).Of(requests.Reads) + counts.In(own).Of(requests.Reads); reads > 0 || len(gate.Writes()) > 0 {
+	if reads := counts.In(f.namespace).Sum(requests.Reads) + counts.In(own).Sum(requests.Reads); reads > 0 || len(gate.Writes()) > 0 {
 		f.Errorf("a restarted operator reads %d objects and writes %d: %s", reads, len(gate.Writes()), counts)
 	}
 	started.Stop(f)

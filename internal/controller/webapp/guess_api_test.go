@@ -141,7 +141,7 @@ func (s *seen) bearsOut(named *names, macs []hash.Hash, pin string) bool {
 
 // holdsName reports whether a hash of all uses, or what is called after it, was seen.
 func (s *seen) holdsName(named *names, all string) bool {
-	return s.windows[all[:shown]] || s.windows[named.of(named.template, all)] || s.windows[named.of(named.intent, all)]
+	return s.windows[all[:shown]] || s.windows[named.digest(named.template, all)] || s.windows[named.digest(named.intent, all)]
 }
 
 // names computes what the operator calls the template and the intent of a spec with a hash of
@@ -169,17 +169,17 @@ func (f *fixture) names(app *slipwayv1alpha1.WebApp) *names {
 	revision := desired.RevisionOf(app.Spec, hashHere)
 	named := &names{template: canonical(desired.NewTemplate(app, revision)), intent: canonical(revision)}
 	name, err := desired.RevisionOf(app.Spec, "c0ffee").Name(app)
-	if want := app.Name + "-" + named.of(named.template, "c0ffee"); err != nil || name != want {
+	if want := app.Name + "-" + named.digest(named.template, "c0ffee"); err != nil || name != want {
 		f.Fatalf("a revision is called %q, not %q (%v)", name, want, err)
 	}
 	intent, err := desired.Intent(app.Spec, "c0ffee")
-	if want := named.of(named.intent, "c0ffee"); err != nil || intent != want {
+	if want := named.digest(named.intent, "c0ffee"); err != nil || intent != want {
 		f.Fatalf("an intent is called %q, not %q (%v)", intent, want, err)
 	}
 	return named
 }
 
-func (*names) of(canonical, all string) string {
+func (*names) digest(canonical, all string) string {
 	sum := sha256.Sum256([]byte(strings.ReplaceAll(canonical, hashHere, all)))
 	return hex.EncodeToString(sum[:])[:shownName]
 }

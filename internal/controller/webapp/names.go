@@ -42,8 +42,8 @@ func newNames() *names {
 	return &names{known: lru.New(kit.Memory), stored: lru.New(kit.Memory), templates: lru.New(templateMemory)}
 }
 
-// of names what a scope's spec and config ask for.
-func (n *names) of(s *scope) (named, error) {
+// nameFor names what a scope's spec and config ask for.
+func (n *names) nameFor(s *scope) (named, error) {
 	raw, err := json.Marshal(s.app.Spec)
 	if err != nil {
 		return named{}, fmt.Errorf("encode the spec of WebApp %q: %w", s.app.Name, err)

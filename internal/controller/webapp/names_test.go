@@ -35,7 +35,7 @@ func TestNamesFollowTheSpecAndTheConfiguration(t *testing.T) {
 		t.Run(step.name, func(t *testing.T) {
 			step.change(app)
 			s := &scope{app: app, config: config{hash: step.config}}
-			name, err := n.of(s)
+			name, err := n.nameFor(s)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -25,7 +25,7 @@ func (s *scope) chooseRevision(names *names) error {
 	if problem := children.EnvProblem(s.app.Spec.Env, s.app.Spec.EnvFrom); problem != "" {
 		return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.env: %s", problem)
 	}
-	name, err := names.of(s)
+	name, err := names.nameFor(s)
 	if err != nil {
 		return err
 	}

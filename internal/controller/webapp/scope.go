@@ -170,7 +170,7 @@ func (r *Reconciler) loadLists(ctx context.Context, s *scope) error {
 		return err
 	}
 	revisions := &appsv1.ControllerRevisionList{}
-	if err := r.kit.Client.List(ctx, revisions, watch.Of(s.app, indexWebApp)); err != nil {
+	if err := r.kit.Client.List(ctx, revisions, watch.OwnedBy(s.app, indexWebApp)); err != nil {
 		return fmt.Errorf("list ControllerRevisions: %w", err)
 	}
 	// Pods and ReplicaSets of others may have the labels too.

@@ -59,7 +59,7 @@ func TestWritesAreAsFewAsTheyCanBe(t *testing.T) {
 	}
 
 	made := counted(func(app *slipwayv1alpha1.WebApp) error { return env.Client.Create(t.Context(), app) })
-	if made.Of(requests.Children) != 3*n || made.Of(requests.Status) != n || made.Of(requests.Events, requests.Reads, requests.Lists) != 0 {
+	if made.Sum(requests.Children) != 3*n || made.Sum(requests.Status) != n || made.Sum(requests.Events, requests.Reads, requests.Lists) != 0 {
 		t.Errorf("%d new WebApps cost %v; want 3 children and 1 status each, no event and no live read", n, made)
 	}
 
@@ -68,12 +68,12 @@ func TestWritesAreAsFewAsTheyCanBe(t *testing.T) {
 		return env.Client.Patch(t.Context(), app.DeepCopy(), patch)
 	})
 	// The draft of what was not rolled out goes, and another one comes.
-	if made.Of(requests.Children) != 3*n || made.Of(requests.Status) > 2*n || made.Of(requests.Events, requests.Reads, requests.Lists) != 0 {
+	if made.Sum(requests.Children) != 3*n || made.Sum(requests.Status) > 2*n || made.Sum(requests.Events, requests.Reads, requests.Lists) != 0 {
 		t.Errorf("%d new images cost %v; want 3 children and at most 2 status each, no event and no live read", n, made)
 	}
 
 	made = counted(f.deleteDeployment)
-	if made.Of(requests.Children) != n || made.Of(requests.Reads) != n || made.Of(requests.Status) > 2*n || made.Of(requests.Events, requests.Lists) != 0 {
+	if made.Sum(requests.Children) != n || made.Sum(requests.Reads) != n || made.Sum(requests.Status) > 2*n || made.Sum(requests.Events, requests.Lists) != 0 {
 		t.Errorf("%d deleted Deployments cost %v; want 1 child, 1 live read (of the owner) and at most 2 status each, no event", n, made)
 	}
 
@@ -101,7 +101,7 @@ func TestASecretIsReadOnceForANewWebApp(t *testing.T) {
 	f.create(app)
 	environment.Eventually(t, func() error { return f.current([]*slipwayv1alpha1.WebApp{app}) })
 	environment.Quiet(t, 1500*time.Millisecond, func() string { return counter.Counts().In(f.namespace).String() })
-	if made := counter.Counts().Since(before).In(f.namespace); made.Of(requests.Reads) != 1 || made.Of(requests.Children) != 3 {
+	if made := counter.Counts().Since(before).In(f.namespace); made.Sum(requests.Reads) != 1 || made.Sum(requests.Children) != 3 {
 		t.Errorf("a new WebApp with a Secret cost %v; want 3 children and 1 live read", made)
 	}
 }
@@ -207,7 +207,7 @@ func TestATakenNameCostsNoWriteAtARestart(t *testing.T) {
 			env.StartOperator(t, counter.Watch, f.namespace)
 			made := func() requests.Counts { return counter.Counts().In(f.namespace) }
 			environment.Eventually(t, func() error {
-				if made().Of(requests.Reads) < len(kinds) {
+				if made().Sum(requests.Reads) < len(kinds) {
 					return fmt.Errorf("it asked for %v: it has not looked yet", made())
 				}
 				return nil

@@ -211,7 +211,7 @@ func TestWhatAnOwnerInNoNamespaceHasIsFoundInEveryNamespace(t *testing.T) {
 		t.Fatal("the cache has not started")
 	}
 	found := &corev1.ResourceQuotaList{}
-	if err := cached.List(t.Context(), found, watch.Of(w.owner, ofOwner)); err != nil {
+	if err := cached.List(t.Context(), found, watch.OwnedBy(w.owner, ofOwner)); err != nil {
 		t.Fatal(err)
 	}
 	if len(found.Items) != 2 || found.Items[0].Namespace == found.Items[1].Namespace {

@@ -97,17 +97,17 @@ func (r *Reader) Listen(ctx context.Context, pods []*corev1.Pod, verdict bool) (
 	warnings = map[types.UID][]corev1.Event{}
 	all := slices.Concat(served, starting)
 	for _, pod := range all[:min(len(all), maxListened)] {
-		events, in := r.of(ctx, pod, verdict)
+		events, in := r.warningsOf(ctx, pod, verdict)
 		warnings[pod.UID] = events
 		again.After(in)
 	}
 	return warnings, again
 }
 
-// of returns the warnings of a pod, as last read, and how long it is until they are to be
+// warningsOf returns the warnings of a pod, as last read, and how long it is until they are to be
 // read again, 0: not. A pod that is well, or whose status says what is wrong, has none. An
 // error of a read is none for the caller: less is known then.
-func (r *Reader) of(ctx context.Context, pod *corev1.Pod, verdict bool) (events []corev1.Event, again time.Duration) {
+func (r *Reader) warningsOf(ctx context.Context, pod *corev1.Pod, verdict bool) (events []corev1.Event, again time.Duration) {
 	since, unexplained := health.Unexplained(pod)
 	if !unexplained {
 		return nil, 0

@@ -20,9 +20,9 @@ func ReplicaSet() *metav1.PartialObjectMetadata {
 	return replicaSet
 }
 
-// Of selects what an index has of an owner, in its namespace. Of an owner that is in none it selects what the index has in all of
+// OwnedBy selects what an index has of an owner, in its namespace. Of an owner that is in none it selects what the index has in all of
 // them: there the label alone tells whose an object is.
-func Of(owner client.Object, index string) *client.ListOptions {
+func OwnedBy(owner client.Object, index string) *client.ListOptions {
 	return &client.ListOptions{Namespace: owner.GetNamespace(), FieldSelector: fields.OneTermEqualSelector(index, owner.GetName())}
 }
 
@@ -30,7 +30,7 @@ func Of(owner client.Object, index string) *client.ListOptions {
 // and they are only looked at.
 func Pods(ctx context.Context, reader client.Reader, owner client.Object, index string) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
-	if err := reader.List(ctx, pods, Of(owner, index), client.UnsafeDisableDeepCopy); err != nil {
+	if err := reader.List(ctx, pods, OwnedBy(owner, index), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
 	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
@@ -41,7 +41,7 @@ func Pods(ctx context.Context, reader client.Reader, owner client.Object, index 
 func ReplicaSets(ctx context.Context, reader client.Reader, owner client.Object, index string) ([]metav1.PartialObjectMetadata, error) {
 	replicaSets := &metav1.PartialObjectMetadataList{}
 	replicaSets.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ReplicaSetList"))
-	if err := reader.List(ctx, replicaSets, Of(owner, index), client.UnsafeDisableDeepCopy); err != nil {
+	if err := reader.List(ctx, replicaSets, OwnedBy(owner, index), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list ReplicaSets: %w", err)
 	}
 	return replicaSets.Items, nil

@@ -63,7 +63,7 @@ func Judge(state *change.State, options health.Options) (map[string]any, health.
 			State: health.Unknown, Reason: unreadable, Message: "the object is not read: " + state.Reason, Layer: health.LayerGeneric,
 		}
 	}
-	return object, health.Of(object, options)
+	return object, health.Evaluate(object, options)
 }
 
 func (j *journal) judge(state *change.State, now time.Time) (map[string]any, health.Verdict) {

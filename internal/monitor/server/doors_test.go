@@ -48,7 +48,7 @@ func TestEveryDoorSaysTheSameOfAnObject(t *testing.T) {
 		metadata["name"], metadata["namespace"] = name, "north"
 		metadata["uid"], metadata["resourceVersion"] = fmt.Sprintf("00000000-0000-4000-8000-%012d", i), fmt.Sprint(i+1)
 		metadata["creationTimestamp"] = "2026-11-01T00:00:00Z"
-		live[name] = healthOf(health.Of(object, health.Options{Now: judgedAt}))
+		live[name] = healthOf(health.Evaluate(object, health.Options{Now: judgedAt}))
 		raw, err := json.Marshal(object)
 		if err != nil {
 			t.Fatal(err)

@@ -84,7 +84,7 @@ func (s *server) addKind(r *request, list *objectList, name schema.GroupResource
 	if list.namespace != "" && !kind.Namespaced {
 		return nil
 	}
-	known, err := s.index.of(r.Context(), r.kinds, name)
+	known, err := s.index.lookUp(r.Context(), r.kinds, name)
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func conditionsOf(state *change.State) []api.Condition {
 // relatives of an object that the user may list.
 func (s *server) children(r *request, answer *api.Object) error {
 	for _, name := range sorted(r.visible(answer.Namespace)) {
-		known, err := s.index.of(r.Context(), r.kinds, name)
+		known, err := s.index.lookUp(r.Context(), r.kinds, name)
 		if err != nil {
 			return err
 		}

@@ -78,8 +78,8 @@ func newIndex(s *server) *index {
 	return &index{server: s, turn: make(chan struct{}, 1), kinds: map[schema.GroupResource]*indexed{}}
 }
 
-// of returns what is known of one of the kinds.
-func (x *index) of(ctx context.Context, k *kinds, name schema.GroupResource) (*indexed, error) {
+// lookUp returns what is known of one of the kinds.
+func (x *index) lookUp(ctx context.Context, k *kinds, name schema.GroupResource) (*indexed, error) {
 	kind, stored := k.all[name], k.stored[name]
 	if known := x.fresh(kind.GroupResource(), stored); known != nil {
 		return known, nil

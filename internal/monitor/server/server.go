@@ -160,7 +160,7 @@ func (s *server) known(stream bool, next func(http.ResponseWriter, *request)) ht
 			return
 		}
 		defer leave()
-		known := &request{Request: r, user: who, rights: grants{s.access.Of(ctx, who)}}
+		known := &request{Request: r, user: who, rights: grants{s.access.RightsOf(ctx, who)}}
 		if !stream {
 			known.Request = r.WithContext(ctx)
 		}

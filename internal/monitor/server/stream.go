@@ -222,7 +222,7 @@ func (st *eventStream) renew(ctx context.Context) error {
 	if who.ID != st.r.user.ID {
 		return st.server.tokens.Unauthenticated()
 	}
-	st.r.rights = grants{st.server.access.Of(ctx, who)}
+	st.r.rights = grants{st.server.access.RightsOf(ctx, who)}
 	if st.filter.Resource != "" && !st.r.rights.In(st.filter.kindAsked(), st.filter.Namespace) {
 		return notFound()
 	}

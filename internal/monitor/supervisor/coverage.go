@@ -234,7 +234,7 @@ func (b *board) publish(kinds []*status, complete bool) {
 	b.kinds, b.byKind, b.complete = kinds, byKind, complete
 }
 
-func (b *board) of(kind schema.GroupResource) *status {
+func (b *board) find(kind schema.GroupResource) *status {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	return b.byKind[kind]
@@ -264,7 +264,7 @@ func (s *Supervisor) Coverage() Coverage {
 
 // CoverageOf returns how one kind is covered now, and whether the supervisor knows it. It costs the same however many kinds there are.
 func (s *Supervisor) CoverageOf(kind schema.GroupResource) (KindCoverage, bool) {
-	one := s.board.of(kind)
+	one := s.board.find(kind)
 	if one == nil {
 		return KindCoverage{}, false
 	}

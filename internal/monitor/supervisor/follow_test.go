@@ -113,7 +113,7 @@ func (r *running) until(kind change.Kind, state State) KindCoverage {
 
 // agrees tells whether the sink knows of a kind what the server keeps.
 func agrees(server *fakeServer, sink *memorySink, kind change.Kind) error {
-	got := sink.of(kind)
+	got := sink.kindOf(kind)
 	server.mutex.Lock()
 	defer server.mutex.Unlock()
 	keeps := server.kinds[kind.GroupResource().String()]
@@ -194,7 +194,7 @@ func TestAKindIsFollowedFromItsDefinitionToItsEnd(t *testing.T) {
 		server.remove(kind, fmt.Sprintf("n/w%d", 99-n/2))
 	}
 	settled(t, server, sink, kind)
-	if got := sink.of(kind); got.schemas[0] != `{"description":"first","type":"object"}` {
+	if got := sink.kindOf(kind); got.schemas[0] != `{"description":"first","type":"object"}` {
 		t.Errorf("the schema is %q", got.schemas)
 	}
 
@@ -209,7 +209,7 @@ func TestAKindIsFollowedFromItsDefinitionToItsEnd(t *testing.T) {
 	if took := time.Since(begin); took > time.Second {
 		t.Errorf("stopped after %v", took)
 	}
-	if got := sink.of(kind); len(got.objects) != 0 || len(got.removed) != 100 {
+	if got := sink.kindOf(kind); len(got.objects) != 0 || len(got.removed) != 100 {
 		t.Errorf("%d objects are known, %d are gone", len(got.objects), len(got.removed))
 	}
 	if lines := strings.Count(r.log.String(), "\n"); lines > 1 {
@@ -231,7 +231,7 @@ func TestAStartGoesOnWhereTheLastOneEnded(t *testing.T) {
 	if lists := server.count("list widgets.example.com"); lists != 1 {
 		t.Errorf("%d lists", lists)
 	}
-	if got := sink.of(kind); len(got.gaps) != 1 || got.events != 3 {
+	if got := sink.kindOf(kind); len(got.gaps) != 1 || got.events != 3 {
 		t.Errorf("%d gaps, %d events", len(got.gaps), got.events)
 	}
 }
@@ -284,7 +284,7 @@ func TestDisorderIsToldAsAGap(t *testing.T) {
 			}
 			settled(t, server, sink, kind)
 			eventually(t, func() error {
-				if gaps := sink.of(kind).gaps; len(gaps) != 2 || gaps[1].reason != errDisorder.Error() {
+				if gaps := sink.kindOf(kind).gaps; len(gaps) != 2 || gaps[1].reason != errDisorder.Error() {
 					return fmt.Errorf("gaps %+v", gaps)
 				}
 				return nil
@@ -324,7 +324,7 @@ func TestWhatIsForgottenIsFoundByAListAndToldAsAGap(t *testing.T) {
 	second := run(t, server.access(), sink)
 	settled(t, server, sink, kind)
 	second.until(kind, Live)
-	got := sink.of(kind)
+	got := sink.kindOf(kind)
 	if len(got.gaps) != 2 || got.gaps[1].reason != expired || len(got.removed) != 10 {
 		t.Errorf("gaps %+v, %d removed", got.gaps, len(got.removed))
 	}
@@ -377,13 +377,13 @@ func TestAKindWithoutObjectsBeginsWithoutAGap(t *testing.T) {
 			server.put(kind, "n/next", "next", "")
 			settled(t, server, sink, kind)
 			got := 0
-			for _, gap := range sink.of(kind).gaps {
+			for _, gap := range sink.kindOf(kind).gaps {
 				if gap.reason != "" {
 					got++
 				}
 			}
 			if got < test.gaps || test.gaps == 0 && got > 0 {
-				t.Errorf("%d gaps: %+v", got, sink.of(kind).gaps)
+				t.Errorf("%d gaps: %+v", got, sink.kindOf(kind).gaps)
 			}
 		})
 	}

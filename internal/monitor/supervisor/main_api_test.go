@@ -151,8 +151,8 @@ func (c *cluster) undefine(kind change.Kind) {
 	})
 }
 
-// of is where the objects of a kind are.
-func (c *cluster) of(kind change.Kind) dynamic.ResourceInterface {
+// objectsOf is where the objects of a kind are.
+func (c *cluster) objectsOf(kind change.Kind) dynamic.ResourceInterface {
 	if kind.Namespaced {
 		return c.objects.Resource(kind.GroupVersionResource()).Namespace("default")
 	}
@@ -168,7 +168,7 @@ func (c *cluster) create(kind change.Kind, name string) *unstructured.Unstructur
 	o.SetName(name)
 	var made *unstructured.Unstructured
 	environment.Eventually(c.t, func() (err error) {
-		made, err = c.of(kind).Create(c.t.Context(), o, metav1.CreateOptions{})
+		made, err = c.objectsOf(kind).Create(c.t.Context(), o, metav1.CreateOptions{})
 		return err
 	})
 	return made
@@ -178,25 +178,25 @@ func (c *cluster) create(kind change.Kind, name string) *unstructured.Unstructur
 func (c *cluster) set(kind change.Kind, name string, to int) {
 	c.t.Helper()
 	environment.Eventually(c.t, func() error {
-		_, err := c.of(kind).Patch(c.t.Context(), name, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"a":%d}}`, to), metav1.PatchOptions{})
+		_, err := c.objectsOf(kind).Patch(c.t.Context(), name, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"a":%d}}`, to), metav1.PatchOptions{})
 		return err
 	})
 }
 
 func (c *cluster) delete(kind change.Kind, name string) {
 	c.t.Helper()
-	environment.Eventually(c.t, func() error { return c.of(kind).Delete(c.t.Context(), name, metav1.DeleteOptions{}) })
+	environment.Eventually(c.t, func() error { return c.objectsOf(kind).Delete(c.t.Context(), name, metav1.DeleteOptions{}) })
 }
 
 // same waits until the sink knows what the API server has.
 func (c *cluster) same(sink *memorySink, kind change.Kind) {
 	c.t.Helper()
 	environment.Eventually(c.t, func() error {
-		list, err := c.of(kind).List(c.t.Context(), metav1.ListOptions{})
+		list, err := c.objectsOf(kind).List(c.t.Context(), metav1.ListOptions{})
 		if err != nil {
 			return err
 		}
-		got := sink.of(kind)
+		got := sink.kindOf(kind)
 		if len(got.objects) != len(list.Items) {
 			return fmt.Errorf("%d objects are known, there are %d", len(got.objects), len(list.Items))
 		}

@@ -176,7 +176,7 @@ func (c *course) check() {
 	}
 	for _, p := range c.past {
 		// What nobody followed at all is not known. What was followed is closed, and its objects are gone.
-		if got := c.sink.of(p.kind); got.opened != nil {
+		if got := c.sink.kindOf(p.kind); got.opened != nil {
 			eventually(c.t, func() error {
 				if !c.sink.wasGone(p.kind) {
 					return fmt.Errorf("%s is not closed", memoryKey(p.kind))
@@ -190,7 +190,7 @@ func (c *course) check() {
 
 // deletions checks that each object that was seen and is gone was seen to go.
 func (c *course) deletions(kind change.Kind, events []fakeEvent) {
-	got := c.sink.of(kind)
+	got := c.sink.kindOf(kind)
 	for _, e := range events {
 		if e.what != Deleted {
 			continue

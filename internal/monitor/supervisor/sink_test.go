@@ -67,8 +67,8 @@ func memoryKey(kind change.Kind) string {
 	return kind.GroupResource().String() + "/" + string(kind.Definition)
 }
 
-// of returns what is known of a kind.
-func (m *memorySink) of(kind change.Kind) memoryKind {
+// kindOf returns what is known of a kind.
+func (m *memorySink) kindOf(kind change.Kind) memoryKind {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	k := m.kinds[memoryKey(kind)]
@@ -259,7 +259,7 @@ func (j *memoryJournal) Lost(ctx context.Context, gap Gap) error {
 
 // unseen returns the events of a kind that were neither seen nor within a gap that was told.
 func (m *memorySink) unseen(kind change.Kind, events []fakeEvent) error {
-	k := m.of(kind)
+	k := m.kindOf(kind)
 	for _, e := range events {
 		if k.seen[e.uid+"/"+strconv.Itoa(e.version)] {
 			continue

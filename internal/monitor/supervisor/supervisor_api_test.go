@@ -120,7 +120,7 @@ func TestManyKindsAtOnceAreFollowedSoonAfterBeingServed(t *testing.T) {
 	})
 	for _, one := range r.Coverage().Kinds {
 		if one.Kind.Group == c.group && one.Counts.Gaps > 0 {
-			t.Errorf("%s never had an object, and has %d gaps: %+v", one.Kind.Resource, one.Counts.Gaps, sink.of(one.Kind).gaps)
+			t.Errorf("%s never had an object, and has %d gaps: %+v", one.Kind.Resource, one.Counts.Gaps, sink.kindOf(one.Kind).gaps)
 		}
 	}
 
@@ -162,7 +162,7 @@ func TestAnEditOfADescriptionChangesNothing(t *testing.T) {
 	}
 	r.until(kind, Live)
 	c.same(sink.memorySink, kind)
-	before, counts := sink.of(kind), r.coverage(kind).Counts
+	before, counts := sink.kindOf(kind), r.coverage(kind).Counts
 	const edits = 5
 	for n := range edits {
 		text := fmt.Sprintf("edit %d", n)
@@ -170,7 +170,7 @@ func TestAnEditOfADescriptionChangesNothing(t *testing.T) {
 			d.Spec.Versions[0].Schema.OpenAPIV3Schema.Description = text
 		})
 		environment.Eventually(t, func() error {
-			if got := sink.of(kind); !strings.Contains(got.schemas[len(got.schemas)-1], text) {
+			if got := sink.kindOf(kind); !strings.Contains(got.schemas[len(got.schemas)-1], text) {
 				return errors.New("the schema is not told")
 			}
 			return nil
@@ -179,7 +179,7 @@ func TestAnEditOfADescriptionChangesNothing(t *testing.T) {
 	}
 	c.create(kind, "last")
 	c.same(sink.memorySink, kind)
-	after := sink.of(kind)
+	after := sink.kindOf(kind)
 	t.Logf("%d edits: %d lists, %d watches, %d events", edits, r.coverage(kind).Counts.Lists-counts.Lists,
 		r.coverage(kind).Counts.Watches-counts.Watches, after.events-before.events)
 	if after.events-before.events > 1 {
@@ -201,7 +201,7 @@ func TestASwitchOfTheStoredVersionLosesNothing(t *testing.T) {
 	c.create(kind, "a")
 	r.until(kind, Live)
 	c.same(sink.memorySink, kind)
-	before := sink.of(kind)
+	before := sink.kindOf(kind)
 	c.edit(kind, func(d *apiextensionsv1.CustomResourceDefinition) {
 		d.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{versioned("v1", false, ""), versioned("v2", true, "")}
 	})
@@ -213,7 +213,7 @@ func TestASwitchOfTheStoredVersionLosesNothing(t *testing.T) {
 		}
 		return nil
 	})
-	if after := sink.of(kind); after.events != before.events {
+	if after := sink.kindOf(kind); after.events != before.events {
 		t.Errorf("%d events by the switch alone", after.events-before.events)
 	}
 	c.set(next, "a", 1)
@@ -252,7 +252,7 @@ func TestTheEndOfADefinitionEndsItsObjects(t *testing.T) {
 		}
 		return nil
 	})
-	got := sink.of(kind)
+	got := sink.kindOf(kind)
 	deletions := got.events - objects
 	t.Logf("closed %v after the definition was gone; %d of %d objects went by events of their own", took.Round(time.Millisecond), deletions, objects)
 	if took > time.Second || len(got.removed) != objects || len(got.objects) != 0 {
@@ -337,7 +337,7 @@ func TestAfterACompactionWhatIsMissingIsFoundAndToldAsAGap(t *testing.T) {
 	again := run(t, env.Config, sink, c.usual)
 	again.until(kind, Live)
 	c.same(sink.memorySink, kind)
-	got := sink.of(kind)
+	got := sink.kindOf(kind)
 	if len(got.gaps) != 2 || got.gaps[1].reason != expired || !got.removed[string(gone.GetUID())] {
 		t.Errorf("gaps %+v, removed %v", got.gaps, got.removed)
 	}

@@ -128,7 +128,7 @@ func TestAnotherVersionGoesOnWithoutAList(t *testing.T) {
 	r := run(t, server.access(), sink)
 	r.until(old, Live)
 	settled(t, server, sink, old)
-	before := sink.of(old)
+	before := sink.kindOf(old)
 
 	server.define(next, "", "v1")
 	eventually(t, func() error {
@@ -137,13 +137,13 @@ func TestAnotherVersionGoesOnWithoutAList(t *testing.T) {
 		}
 		return nil
 	})
-	if after := sink.of(next); after.events != before.events || len(after.gaps) != 1 {
+	if after := sink.kindOf(next); after.events != before.events || len(after.gaps) != 1 {
 		t.Errorf("%d events, %d lists by the switch alone", after.events-before.events, len(after.gaps))
 	}
 	server.put(next, "n/a", "", `,"spec":{}`)
 	settled(t, server, sink, next)
 	opened := []change.Kind{old, next}
-	if diff := cmp.Diff(opened, sink.of(next).opened); diff != "" {
+	if diff := cmp.Diff(opened, sink.kindOf(next).opened); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -158,7 +158,7 @@ func TestADefinitionThatGoesDuringASwitchIsClosed(t *testing.T) {
 	server.define(next, "", "v1")
 	server.undefine(old)
 	eventually(t, func() error {
-		if got := sink.of(old); !sink.wasGone(old) || !got.removed["a"] || r.coverage(old).State != "" {
+		if got := sink.kindOf(old); !sink.wasGone(old) || !got.removed["a"] || r.coverage(old).State != "" {
 			return fmt.Errorf("it is not closed: %+v", r.coverage(old))
 		}
 		return nil
@@ -189,12 +189,12 @@ func TestAKindThatIsNotServedAnyMoreIsNotDeletedUntilItsDefinitionIs(t *testing.
 
 func TestAChangedDescriptionIsToldWithoutAList(t *testing.T) {
 	server, sink, kind, r := followed(t, "a")
-	before := sink.of(kind)
+	before := sink.kindOf(kind)
 	for n := range 10 {
 		server.define(kind, fmt.Sprintf("description %d", n))
 	}
 	eventually(t, func() error {
-		if got := sink.of(kind); !strings.Contains(got.schemas[len(got.schemas)-1], "description 9") {
+		if got := sink.kindOf(kind); !strings.Contains(got.schemas[len(got.schemas)-1], "description 9") {
 			return fmt.Errorf("schemas %q", got.schemas)
 		}
 		return nil
@@ -203,7 +203,7 @@ func TestAChangedDescriptionIsToldWithoutAList(t *testing.T) {
 	if lists := server.count("list widgets.example.com"); lists != 1 {
 		t.Errorf("%d lists", lists)
 	}
-	if after := sink.of(kind); after.events != before.events {
+	if after := sink.kindOf(kind); after.events != before.events {
 		t.Errorf("%d events", after.events-before.events)
 	}
 	server.put(kind, "n/a", "", `,"spec":{}`)
@@ -229,7 +229,7 @@ func TestADefinitionThatIsMadeAgainBeginsANewLife(t *testing.T) {
 		}
 		return nil
 	})
-	if got := sink.of(old); !sink.wasGone(old) || !got.removed["a"] || len(got.objects) != 0 {
+	if got := sink.kindOf(old); !sink.wasGone(old) || !got.removed["a"] || len(got.objects) != 0 {
 		t.Errorf("the old kind: %+v", got)
 	}
 }
@@ -319,7 +319,7 @@ func TestASinkThatBlocksLosesNothing(t *testing.T) {
 	sink.hold(nil)
 	close(block)
 	settled(t, server, sink, slow)
-	if got := sink.of(slow); len(got.gaps) != 1 {
+	if got := sink.kindOf(slow); len(got.gaps) != 1 {
 		t.Errorf("%+v", got.gaps)
 	}
 	eventually(t, func() error {
@@ -393,13 +393,13 @@ func TestALargeObjectIsToldByItsNameAndTheOthersInFull(t *testing.T) {
 	server.put(kind, "n/large", "", large)
 	server.put(kind, "n/small", "", `,"spec":{}`)
 	settled(t, server, sink, kind)
-	got := sink.of(kind)
+	got := sink.kindOf(kind)
 	if !got.objects["large"].Oversized || len(got.objects["large"].Raw) > 300 || got.objects["small"].Oversized {
 		t.Errorf("%+v", got.objects)
 	}
 	server.remove(kind, "n/large")
 	settled(t, server, sink, kind)
-	if !sink.of(kind).removed["large"] {
+	if !sink.kindOf(kind).removed["large"] {
 		t.Error("its end is missing")
 	}
 
@@ -413,12 +413,12 @@ func TestALargeObjectIsToldByItsNameAndTheOthersInFull(t *testing.T) {
 	server.forget(kind)
 	server.put(kind, "n/new", "new", "")
 	eventually(t, func() error {
-		if got := sink.of(kind); len(got.lost) == 0 || got.objects["new"].UID == "" {
+		if got := sink.kindOf(kind); len(got.lost) == 0 || got.objects["new"].UID == "" {
 			return fmt.Errorf("lost %+v, gaps %+v, %+v", got.lost, got.gaps, r.coverage(kind))
 		}
 		return nil
 	})
-	if got := sink.of(kind); got.objects["small"].UID == "" || got.removed["small"] {
+	if got := sink.kindOf(kind); got.objects["small"].UID == "" || got.removed["small"] {
 		t.Errorf("an object counts as deleted that may be there: %+v", got.removed)
 	}
 }
@@ -462,7 +462,7 @@ func TestAServerThatWasRestoredFromABackupIsNoticed(t *testing.T) {
 		k.closes++
 	})
 	eventually(t, func() error {
-		if got := sink.of(kind); !got.removed["b"] || len(got.lost) == 0 {
+		if got := sink.kindOf(kind); !got.removed["b"] || len(got.lost) == 0 {
 			return fmt.Errorf("removed %v, lost %v", got.removed, got.lost)
 		}
 		return nil

@@ -23,10 +23,10 @@ var volatile = []string{
 // counted are fields whose value depends on what went before, or is an identity. Only their presence is compared.
 var counted = []string{"slipway.dev/generation", "slipway.dev/restore-uid"}
 
-// Of returns an object without what differs from run to run. Its namespace is called
+// From returns an object without what differs from run to run. Its namespace is called
 // NAMESPACE wherever a text holds it, and of the managed fields those of our own
 // controllers are kept: what they state, and nothing else, is theirs.
-func Of(object *unstructured.Unstructured) map[string]any {
+func From(object *unstructured.Unstructured) map[string]any {
 	content := runtime.DeepCopyJSON(object.Object)
 	if metadata, ok := content["metadata"].(map[string]any); ok {
 		if fields, ok := metadata["managedFields"].([]any); ok {

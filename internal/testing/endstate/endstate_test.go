@@ -46,7 +46,7 @@ status:
 func TestWhatDiffersFromRunToRunIsLeftOut(t *testing.T) {
 	object := parse(t, deployment)
 	before := object.DeepCopy()
-	got := Of(object)
+	got := From(object)
 	want := parse(t, `
 kind: Deployment
 metadata:
@@ -91,7 +91,7 @@ func TestWhatCountsIsSeen(t *testing.T) {
 			if err := unstructured.SetNestedField(object.Object, tc.value, tc.path...); err != nil {
 				t.Fatal(err)
 			}
-			if cmp.Equal(Of(object), Of(parse(t, deployment))) {
+			if cmp.Equal(From(object), From(parse(t, deployment))) {
 				t.Error("the end states are equal")
 			}
 		})
@@ -99,7 +99,7 @@ func TestWhatCountsIsSeen(t *testing.T) {
 }
 
 func TestANodePortCountsWhereWeStateIt(t *testing.T) {
-	got := Of(parse(t, `
+	got := From(parse(t, `
 kind: Service
 metadata:
   managedFields:

@@ -21,8 +21,8 @@ type folders struct {
 	known map[[2]string]string
 }
 
-// of returns the folder of a module that the module in a folder of the repository requires. It downloads it if it is missing.
-func (f *folders) of(ctx context.Context, requirer, module string) (string, error) {
+// find returns the folder of a module that the module in a folder of the repository requires. It downloads it if it is missing.
+func (f *folders) find(ctx context.Context, requirer, module string) (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if folder, known := f.known[[2]string{requirer, module}]; known {

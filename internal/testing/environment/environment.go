@@ -110,7 +110,7 @@ func (e *Environment) InstallModule(ctx context.Context, module string, files ..
 
 // InstallModuleOf is InstallModule for a module that another one requires: the one in a folder of the repository.
 func (e *Environment) InstallModuleOf(ctx context.Context, requirer, module string, files ...string) error {
-	folder, err := e.folders.of(ctx, requirer, module)
+	folder, err := e.folders.find(ctx, requirer, module)
 	if err != nil {
 		return err
 	}

@@ -77,8 +77,8 @@ func (k Kind) String() string { return strings.TrimSpace(k.Verb + " " + k.Resour
 // Counts says how many requests of each kind there were.
 type Counts map[Kind]int
 
-// Of sums up the classes.
-func (c Counts) Of(classes ...Class) int {
+// Sum sums up the classes.
+func (c Counts) Sum(classes ...Class) int {
 	sum := 0
 	for kind, count := range c {
 		if slices.Contains(classes, kind.Class()) {
@@ -90,7 +90,7 @@ func (c Counts) Of(classes ...Class) int {
 
 // Writes is the number of requests that change the state of the cluster: children and
 // status. Events and the Lease are counted apart.
-func (c Counts) Writes() int { return c.Of(Children, Status) }
+func (c Counts) Writes() int { return c.Sum(Children, Status) }
 
 // In keeps the requests about one namespace.
 func (c Counts) In(namespace string) Counts {

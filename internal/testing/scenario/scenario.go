@@ -112,8 +112,8 @@ type Step struct {
 // settles reports whether the next step waits until the cluster is at steady state.
 func (s Step) settles() bool { return !s.Together && !s.Begun }
 
-// Of is the kind of the object that somebody applies or deletes, if anybody does.
-func (s Step) Of() string {
+// Kind is the kind of the object that somebody applies or deletes, if anybody does.
+func (s Step) Kind() string {
 	if s.Delete != nil {
 		return s.Delete.Kind
 	}

@@ -110,8 +110,8 @@ type Rights struct {
 	cut         bool
 }
 
-// Of returns the rights of a user, for a request that has this context.
-func (a *Authorizer) Of(ctx context.Context, who *signin.User) *Rights {
+// RightsOf returns the rights of a user, for a request that has this context.
+func (a *Authorizer) RightsOf(ctx context.Context, who *signin.User) *Rights {
 	return &Rights{authorizer: a, user: who, ctx: ctx}
 }
 

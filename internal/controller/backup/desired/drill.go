@@ -86,7 +86,7 @@ func DrillJob(in DrillInputs) (*batchv1ac.JobApplyConfiguration, error) {
 				Folder: mover.ScratchFolder, Volumes: drillVolumes(in.Run), NotBefore: in.NotBefore, AllowEmpty: in.Backup.Spec.AllowEmpty,
 			},
 		},
-		Place: in.Place.Of(in.Backup.Namespace, in.Backup.Name), Encryption: in.Backup.EncryptionSecret(), Credentials: in.Backup.CredentialsSecret(),
+		Place: in.Place.Repository(in.Backup.Namespace, in.Backup.Name), Encryption: in.Backup.EncryptionSecret(), Credentials: in.Backup.CredentialsSecret(),
 		Identity: in.Identity, Deadline: in.Deadline, Scratch: scratch(drill, in.Run, in.Claims),
 	}
 	if in.Backup.Spec.Mover != nil {
