@@ -30,7 +30,8 @@ func on(
 // takeSnapshot makes the repository first, when it was never there and the configuration says so.
 func takeSnapshot(ctx context.Context, w *work) error {
 	err := onRepository(snapshot)(ctx, w)
-	if !w.config.Repository.Create || w.options.ExpectedID != "" || w.result.RepositoryID != "" || engine.KindOf(err) != engine.KindNotFound {
+	if !w.config.Repository.Create || w.options.ExpectedID != "" || w.result.RepositoryID != "" ||
+		engine.KindOf(err) != engine.KindNotFound {
 		return err
 	}
 	return on(engine.CreateAndOpen, snapshot)(ctx, w)
@@ -90,7 +91,8 @@ func restore(ctx context.Context, w *work, r *engine.Repository) error {
 		}
 	}
 	restored, err := r.Restore(ctx, engine.RestoreOptions{
-		Snapshot: c.Snapshot, Run: c.Run, Target: c.Target, Paths: c.Paths, Overwrite: c.Overwrite, Attempt: c.Attempt, Parallel: c.Parallel, Meter: w.meter,
+		Snapshot: c.Snapshot, Run: c.Run, Target: c.Target, Paths: c.Paths, Overwrite: c.Overwrite, Attempt: c.Attempt,
+		Parallel: c.Parallel, Meter: w.meter,
 	})
 	if err == nil {
 		w.result.Restore = &restored

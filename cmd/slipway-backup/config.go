@@ -89,7 +89,8 @@ func bucketOf(c mover.S3) (*engine.S3, error) {
 			return nil, err
 		}
 	}
-	s.AccessKeyID, s.SecretAccessKey, s.SessionToken = engine.Secret(accessKeyID), engine.Secret(secretAccessKey), engine.Secret(sessionToken)
+	s.AccessKeyID, s.SecretAccessKey, s.SessionToken = engine.Secret(accessKeyID),
+		engine.Secret(secretAccessKey), engine.Secret(sessionToken)
 	s.CA = []byte(ca)
 	if endpoint == "" {
 		return s, nil

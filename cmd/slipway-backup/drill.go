@@ -18,7 +18,9 @@ import (
 func restoreForDrill(ctx context.Context, w *work, r *engine.Repository) error {
 	c := w.config.Drill
 	if w.config.Restore.Target != "" {
-		return &engine.Error{Kind: engine.KindInvalid, Doing: "restore for a drill", Err: errors.New("a drill has no other target than its folder")}
+		return &engine.Error{
+			Kind: engine.KindInvalid, Doing: "restore for a drill", Err: errors.New("a drill has no other target than its folder"),
+		}
 	}
 	all, err := r.List(ctx, engine.ListOptions{})
 	if err != nil {
@@ -91,7 +93,8 @@ func ofVolume(v mover.DrillVolume, err error) error {
 func scratchOf(c mover.Drill, v mover.DrillVolume) (string, error) {
 	if c.Folder == "" || v.Volume == "" || v.Volume == "." || v.Volume == ".." || strings.Contains(v.Volume, "/") {
 		return "", &engine.Error{
-			Kind: engine.KindInvalid, Doing: "find the folder of a volume", Err: fmt.Errorf("%q in %q is no folder for a drill", v.Volume, c.Folder),
+			Kind: engine.KindInvalid, Doing: "find the folder of a volume",
+			Err: fmt.Errorf("%q in %q is no folder for a drill", v.Volume, c.Folder),
 		}
 	}
 	return filepath.Join(c.Folder, v.Volume), nil
@@ -110,12 +113,16 @@ func expected(all []engine.Snapshot, v mover.DrillVolume, notBefore time.Time) e
 	case all[i].Verified == nil:
 		return refuse(engine.KindSnapshotMissing, "%q is in the repository, and nothing says that it was verified", v.Snapshot)
 	case all[i].Run != v.Run || all[i].Volume != v.Volume:
-		return refuse(engine.KindSnapshotDiffers, "%q is of the run %q and the volume %q, expected was the run %q", v.Snapshot, all[i].Run, all[i].Volume, v.Run)
+		return refuse(
+			engine.KindSnapshotDiffers, "%q is of the run %q and the volume %q, expected was the run %q", v.Snapshot, all[i].Run,
+			all[i].Volume, v.Run,
+		)
 	// Status may tell an earlier time: it believes no clock that is ahead.
 	case all[i].SourceTime.Before(v.SourceTime.Truncate(time.Second)):
 		return refuse(engine.KindSnapshotDiffers, "%q is of %s, expected was %s", v.Snapshot, stamp(all[i].SourceTime), stamp(v.SourceTime))
 	case all[i].SourceTime.Before(notBefore.Truncate(time.Second)):
-		return refuse(engine.KindSnapshotStale, "the newest verified one that is known is of %s, and one of %s or newer is promised", stamp(all[i].SourceTime), stamp(notBefore))
+		return refuse(engine.KindSnapshotStale, "the newest verified one that is known is of %s, and one of %s or newer is promised",
+			stamp(all[i].SourceTime), stamp(notBefore))
 	default:
 		return nil
 	}

@@ -40,13 +40,15 @@ func main() {
 	}
 	flags := pflag.NewFlagSet("slipway-backup", pflag.ContinueOnError)
 	configFile := flags.String("config", "", "file with the configuration in JSON: docs/disaster-recovery.md")
-	resultFile := flags.String("result", "/dev/termination-log", "file that the result is written to, as JSON of at most 4 KiB; empty for none")
+	resultFile := flags.String("result", "/dev/termination-log",
+		"file that the result is written to, as JSON of at most 4 KiB; empty for none")
 	interval := flags.Duration("progress", 30*time.Second, "how often to write a line of progress")
 	timeout := flags.Duration("storage-timeout", 0, "how long one call of the storage may take, with all its retries (default 10m)")
 	showVersion := flags.Bool("version", false, "print the version and exit")
 	flags.Usage = func() {
 		fmt.Fprintf(os.Stderr, "Usage: slipway-backup (%s) --config FILE\n"+
-			"       slipway-backup dump --socket FILE -- COMMAND\n       slipway-backup install FILE\n%s", strings.Join(commandNames(), "|"), flags.FlagUsages())
+			"       slipway-backup dump --socket FILE -- COMMAND\n       slipway-backup install FILE\n%s", strings.Join(commandNames(),
+			"|"), flags.FlagUsages())
 	}
 	if err := flags.Parse(os.Args[1:]); err != nil {
 		if err != pflag.ErrHelp { //nolint:errorlint // pflag returns it as it is

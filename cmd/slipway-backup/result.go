@@ -64,7 +64,8 @@ func (r *result) setSnapshots(snapshots []engine.Snapshot) {
 	r.SnapshotCount = len(snapshots)
 	for _, s := range snapshots {
 		line := snapshotLine{
-			ID: s.ID, Run: s.Run, Volume: s.Volume, SourceTime: s.SourceTime, Start: s.Start, Files: s.Stats.Files, Bytes: s.Stats.Bytes, Unreadable: s.Stats.Unreadable,
+			ID: s.ID, Run: s.Run, Volume: s.Volume, SourceTime: s.SourceTime, Start: s.Start, Files: s.Stats.Files, Bytes: s.Stats.Bytes,
+			Unreadable: s.Stats.Unreadable,
 		}
 		if s.Verified != nil {
 			line.Verified = &s.Verified.Time
@@ -113,7 +114,8 @@ func (r *result) shorten() bool {
 		shorter := *r.Snapshot
 		shorter.Stats.UnreadableExamples, shorter.Stats.SkippedExamples = nil, nil
 		r.Snapshot = &shorter
-	case r.Restore != nil && len(r.Restore.Examples)+len(r.Restore.Snapshot.Stats.UnreadableExamples)+len(r.Restore.Snapshot.Stats.SkippedExamples) > 0:
+	case r.Restore != nil &&
+		len(r.Restore.Examples)+len(r.Restore.Snapshot.Stats.UnreadableExamples)+len(r.Restore.Snapshot.Stats.SkippedExamples) > 0:
 		shorter := *r.Restore
 		shorter.Examples, shorter.Snapshot.Stats.UnreadableExamples, shorter.Snapshot.Stats.SkippedExamples = nil, nil, nil
 		r.Restore = &shorter

@@ -33,21 +33,9 @@ func main() {
 	var accessLog, showVersion bool
 	var fetchFrom []string
 	flags := pflag.NewFlagSet("slipway-gateway", pflag.ExitOnError)
-	flags.StringVar(&options.Kind, "kind", gateway.KindAPIGateway, "kind of the object to serve: APIGateway, or Gateway of the Gateway API")
-	flags.StringVar(&options.Gateway, "gateway", "", "name of the object to serve, in a cluster")
-	flags.StringVar(&options.Namespace, "namespace", os.Getenv("POD_NAMESPACE"), "namespace of the object; the default is what POD_NAMESPACE says")
-	flags.StringSliceVar(&options.Namespaces, "namespaces", nil, "the only namespaces to read routes, Services and grants of, with --kind=Gateway; the default is all")
-	flags.StringVar(&options.BorrowedCertificates, "borrowed-certificates", "", "Secret with the certificates of other namespaces, with --kind=Gateway")
-	flags.StringVar(&options.ConfigFile, "config", "", "file with an APIGateway and the addresses of its backends, to run without a cluster")
-	flags.StringVar(&options.HTTP, "http", ":8080", "where HTTP is served; empty for nowhere")
-	flags.StringVar(&options.HTTPS, "https", "", "where HTTPS is served; empty for nowhere (the default with --gateway is :8443)")
-	flags.StringVar(&options.Admin, "admin", ":8081", "where /readyz, /metrics and /revision are served; empty for nowhere")
-	flags.DurationVar(&options.DrainDelay, "drain-delay", 5*time.Second, "how long to serve on after the signal to end, while not ready")
-	flags.DurationVar(&options.DrainTimeout, "drain-timeout", 30*time.Second, "how long requests and streams may take to end after that")
-	flags.StringVar(&options.TraceEndpoint, "otlp-endpoint", "", "collector that gets OpenTelemetry traces over HTTP, such as http://collector:4318; empty for none")
-	flags.Float64Var(&options.TraceSamplePercent, "otlp-sample-percent", 10, "share of the requests that are traced, of those whose client has not decided it")
-	flags.StringSliceVar(&fetchFrom, "fetch-from", nil, "addresses (CIDR) to fetch keys and log-ins from, of those that are refused: the pod's own, loopback, link-local, metadata")
-	options.Settings.Bind(flags)
+	addFlags(flags, &options)
+	flags.StringSliceVar(&fetchFrom, "fetch-from", nil,
+		"addresses (CIDR) to fetch keys and log-ins from, of those that are refused: the pod's own, loopback, link-local, metadata")
 	flags.BoolVar(&accessLog, "access-log", true, "write a line of JSON per request to standard output")
 	flags.BoolVar(&showVersion, "version", false, "print the version and exit")
 	if err := flags.Parse(os.Args[1:]); err != nil {
@@ -91,6 +79,29 @@ func main() {
 	if err := gateway.Run(ctx, options); err != nil {
 		fail(err)
 	}
+}
+
+// addFlags adds the flags that set options.
+func addFlags(flags *pflag.FlagSet, options *gateway.Options) {
+	flags.StringVar(&options.Kind, "kind", gateway.KindAPIGateway, "kind of the object to serve: APIGateway, or Gateway of the Gateway API")
+	flags.StringVar(&options.Gateway, "gateway", "", "name of the object to serve, in a cluster")
+	flags.StringVar(&options.Namespace, "namespace", os.Getenv("POD_NAMESPACE"),
+		"namespace of the object; the default is what POD_NAMESPACE says")
+	flags.StringSliceVar(&options.Namespaces, "namespaces", nil,
+		"the only namespaces to read routes, Services and grants of, with --kind=Gateway; the default is all")
+	flags.StringVar(&options.BorrowedCertificates, "borrowed-certificates", "",
+		"Secret with the certificates of other namespaces, with --kind=Gateway")
+	flags.StringVar(&options.ConfigFile, "config", "",
+		"file with an APIGateway and the addresses of its backends, to run without a cluster")
+	flags.StringVar(&options.HTTP, "http", ":8080", "where HTTP is served; empty for nowhere")
+	flags.StringVar(&options.HTTPS, "https", "", "where HTTPS is served; empty for nowhere (the default with --gateway is :8443)")
+	flags.StringVar(&options.Admin, "admin", ":8081", "where /readyz, /metrics and /revision are served; empty for nowhere")
+	flags.DurationVar(&options.DrainDelay, "drain-delay", 5*time.Second, "how long to serve on after the signal to end, while not ready")
+	flags.DurationVar(&options.DrainTimeout, "drain-timeout", 30*time.Second, "how long requests and streams may take to end after that")
+	flags.StringVar(&options.TraceEndpoint, "otlp-endpoint", "", "collector that gets OpenTelemetry traces over HTTP, such as http://collector:4318; empty for none")
+	flags.Float64Var(&options.TraceSamplePercent, "otlp-sample-percent", 10,
+		"share of the requests that are traced, of those whose client has not decided it")
+	options.Settings.Bind(flags)
 }
 
 // addressText returns the address as text. It is empty for a listener that does not exist.

@@ -43,7 +43,8 @@ func main() {
 	flags.StringVar(&kubeconfig, "kubeconfig", "", "file with the access to the cluster (default: that of the pod, or as kubectl finds it)")
 	flags.StringVar(&folder, "store", "", "folder of the history, instead of what the configuration says")
 	flags.TextVar(&level, "log-level", slog.LevelInfo, "least level of lines that are logged: DEBUG, INFO, WARN or ERROR")
-	flags.DurationVar(&options.ShutdownTimeout, "graceful-shutdown-timeout", 0, "how long what waits for the store may take to get there in the end (default 20s)")
+	flags.DurationVar(&options.ShutdownTimeout, "graceful-shutdown-timeout", 0,
+		"how long what waits for the store may take to get there in the end (default 20s)")
 	flags.BoolVar(&showVersion, "version", false, "print the version and exit")
 	if err := flags.Parse(os.Args[1:]); err != nil {
 		fail(err)
@@ -66,7 +67,9 @@ func main() {
 		options.Log.Warn("the container's memory limit is unknown, Go does not keep below it", "error", err)
 	}
 	alarms := &app.Rules{}
-	options.Extension = extension{Answers: &app.Answers{Namespace: os.Getenv("POD_NAMESPACE"), Rules: alarms, Page: web.Files()}, Rules: alarms}
+	options.Extension = extension{
+		Answers: &app.Answers{Namespace: os.Getenv("POD_NAMESPACE"), Rules: alarms, Page: web.Files()}, Rules: alarms,
+	}
 	options.Log.Info("starting", "version", version)
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig

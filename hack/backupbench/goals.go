@@ -57,7 +57,8 @@ func (b *bench) goals(results samples) []goal {
 		}
 	}
 	return append(all, goal{
-		what: "memory of a process, at most", goal: fmt.Sprintf("<= %d MiB", maxPeak), measured: fmt.Sprintf("%.0f MiB", most), met: most <= maxPeak,
+		what: "memory of a process, at most", goal: fmt.Sprintf("<= %d MiB", maxPeak), measured: fmt.Sprintf("%.0f MiB", most),
+		met: most <= maxPeak,
 	})
 }
 

@@ -73,15 +73,20 @@ func parse(args []string) (*bench, error) {
 	flags := flag.NewFlagSet("backupbench", flag.ContinueOnError)
 	slipway := flags.String("slipway", "bin/slipway-backup", "program of slipway-backup")
 	resticProgram := flags.String("restic", "restic", "program of restic; empty leaves it out")
-	compressors := flags.String("engine", "zstd,none", "compression of the bare engine: the first as slipway-backup compresses, others for comparison")
+	compressors := flags.String("engine", "zstd,none",
+		"compression of the bare engine: the first as slipway-backup compresses, others for comparison")
 	smallFiles := flags.Int("small-files", 100_000, "how many small files; 0 leaves them out")
 	largeFiles := flags.Int("large-files", 10, "how many large files; 0 leaves them out")
 	largeSize := flags.Int64("large-mib", 1024, "size of each large file, in MiB")
-	parallel := flags.Int("parallel", runtime.NumCPU(), "how many files slipway-backup and the bare engine read at a time, and GOMAXPROCS of all programs; restic reads two")
-	flags.StringVar(&b.dir, "dir", "bin/bench-backup", "folder for trees, repositories and caches, on the file system to measure; needs four times the size of the largest tree")
+	parallel := flags.Int("parallel", runtime.NumCPU(),
+		"how many files slipway-backup and the bare engine read at a time, and GOMAXPROCS of all programs; restic reads two")
+	flags.StringVar(&b.dir, "dir", "bin/bench-backup",
+		"folder for trees, repositories and caches, on the file system to measure; needs four times the size of the largest tree")
 	flags.IntVar(&b.rounds, "rounds", 3, "how often each is measured")
-	flags.BoolVar(&b.cold, "cold", false, "drop the caches of the system before each measurement; needs the root user. Without it the tree is read before each measurement")
-	flags.DurationVar(&b.scheduling, "scheduling", 0, "how long a run takes besides its two processes: pods, status, Jobs; added to the time of slipway-backup where the goal counts it")
+	flags.BoolVar(&b.cold, "cold", false,
+		"drop the caches of the system before each measurement; needs the root user. Without it the tree is read before each measurement")
+	flags.DurationVar(&b.scheduling, "scheduling", 0,
+		"how long a run takes besides its two processes: pods, status, Jobs; added to the time of slipway-backup where the goal counts it")
 	flags.BoolVar(&b.keep, "keep", false, "keep the trees for the next time")
 	flags.StringVar(&b.out, "out", "", "append the results to this file, as a JSON object in a line")
 	if err := flags.Parse(args); err != nil {

@@ -139,7 +139,8 @@ func (r *restic) snapshot(ctx context.Context, p place, s step) ([]*exec.Cmd, er
 	command := func(args ...string) *exec.Cmd {
 		c := exec.CommandContext(ctx, r.binary, args...)
 		c.Env = slices.Concat(r.env, []string{
-			"RESTIC_PASSWORD=" + password, "RESTIC_REPOSITORY=" + p.repository, "RESTIC_CACHE_DIR=" + filepath.Join(filepath.Dir(p.work), "restic-cache"),
+			"RESTIC_PASSWORD=" + password, "RESTIC_REPOSITORY=" + p.repository,
+			"RESTIC_CACHE_DIR=" + filepath.Join(filepath.Dir(p.work), "restic-cache"),
 		})
 		return c
 	}

@@ -15,7 +15,8 @@ import (
 
 // String is a line for whoever waits.
 func (m sample) String() string {
-	text := fmt.Sprintf("%s: %.2f s, CPU %.2f s, %d MiB, stored %d MB", m.Program, m.Run.Wall.Seconds(), m.Run.CPU.Seconds(), m.Run.Peak>>20, m.Stored/1e6)
+	text := fmt.Sprintf("%s: %.2f s, CPU %.2f s, %d MiB, stored %d MB", m.Program, m.Run.Wall.Seconds(), m.Run.CPU.Seconds(),
+		m.Run.Peak>>20, m.Stored/1e6)
 	if m.Verify.Wall > 0 {
 		text += fmt.Sprintf("; verify %.2f s, CPU %.2f s, %d MiB", m.Verify.Wall.Seconds(), m.Verify.CPU.Seconds(), m.Verify.Peak>>20)
 	}
@@ -126,7 +127,10 @@ func (b *bench) describe(results samples) string {
 	if b.cold {
 		caches = "the caches of the system were dropped before each measurement"
 	}
-	fmt.Fprintf(&text, "%d rounds, %d cores, %s; %s. Load average at the end: %s.", b.rounds, runtime.NumCPU(), runtime.Version(), caches, loadAverage())
+	fmt.Fprintf(
+		&text, "%d rounds, %d cores, %s; %s. Load average at the end: %s.", b.rounds, runtime.NumCPU(), runtime.Version(), caches,
+		loadAverage(),
+	)
 	for _, p := range b.programs {
 		if said := strings.TrimSpace(version(context.Background(), p)); said != "" {
 			fmt.Fprintf(&text, " %s: %s.", p.name(), said)

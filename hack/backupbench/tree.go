@@ -145,8 +145,8 @@ func (c *filler) write(file string, number int, size int64, generation int) erro
 	return errors.Join(err, f.Close())
 }
 
-// change changes a file so that 1 % of the tree is another: of many files one in a hundred is written anew, of few files a hundredth of each,
-// in pieces. It is always the same files and pieces.
+// change changes a file so that 1 % of the tree is another: of many files one in a hundred is written anew, of few files a hundredth of
+// each, in pieces. It is always the same files and pieces.
 func (c *filler) change(file string, number int, s shape, generation int) error {
 	if s.Size == 0 {
 		if random("changes", number/100, 0).IntN(100) != number%100 {

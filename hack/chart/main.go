@@ -28,10 +28,12 @@ type paths struct{ config, rules, gatewayAPI, chart, revisions string }
 func main() {
 	var p paths
 	flag.StringVar(&p.config, "config", "config", "folder of the kustomize bases")
-	flag.StringVar(&p.rules, "rules", "", "folder with a ClusterRole in NAME/role.yaml for each controller, and operator/role.yaml for the rest")
+	flag.StringVar(&p.rules, "rules", "",
+		"folder with a ClusterRole in NAME/role.yaml for each controller, and operator/role.yaml for the rest")
 	flag.StringVar(&p.gatewayAPI, "gateway-api", "", "folder config/crd of the module sigs.k8s.io/gateway-api")
 	flag.StringVar(&p.chart, "chart", "charts/slipway", "folder of the chart")
-	flag.StringVar(&p.revisions, "revisions", "hack/chart/revisions.txt", "file that counts how often the fields of a CustomResourceDefinition have changed")
+	flag.StringVar(&p.revisions, "revisions", "hack/chart/revisions.txt",
+		"file that counts how often the fields of a CustomResourceDefinition have changed")
 	flag.Parse()
 	if err := run(p); err != nil {
 		fmt.Fprintln(os.Stderr, "chart:", err)

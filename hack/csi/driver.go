@@ -77,10 +77,14 @@ func serveRegistration(ctx context.Context, folder, socket string) error {
 }
 
 func (r *registrar) GetInfo(context.Context, *registration.InfoRequest) (*registration.PluginInfo, error) {
-	return &registration.PluginInfo{Type: registration.CSIPlugin, Name: driverName, Endpoint: r.socket, SupportedVersions: []string{driverVersion}}, nil
+	return &registration.PluginInfo{
+		Type: registration.CSIPlugin, Name: driverName, Endpoint: r.socket, SupportedVersions: []string{driverVersion},
+	}, nil
 }
 
-func (r *registrar) NotifyRegistrationStatus(_ context.Context, told *registration.RegistrationStatus) (*registration.RegistrationStatusResponse, error) {
+func (r *registrar) NotifyRegistrationStatus(
+	_ context.Context, told *registration.RegistrationStatus,
+) (*registration.RegistrationStatusResponse, error) {
 	if !told.PluginRegistered {
 		return nil, status.Error(codes.Internal, told.Error)
 	}
@@ -101,7 +105,9 @@ func (d *driver) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, 
 	return &csi.ProbeResponse{Ready: wrapperspb.Bool(true)}, nil
 }
 
-func (d *driver) ControllerGetCapabilities(context.Context, *csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
+func (d *driver) ControllerGetCapabilities(
+	context.Context, *csi.ControllerGetCapabilitiesRequest,
+) (*csi.ControllerGetCapabilitiesResponse, error) {
 	response := &csi.ControllerGetCapabilitiesResponse{}
 	for _, can := range []csi.ControllerServiceCapability_RPC_Type{
 		csi.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME, csi.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT,
@@ -174,7 +180,9 @@ func (d *driver) CreateVolume(ctx context.Context, req *csi.CreateVolumeRequest)
 	default:
 		wanted = *existing
 	}
-	return &csi.CreateVolumeResponse{Volume: &csi.Volume{VolumeId: wanted.ID, CapacityBytes: wanted.Size, ContentSource: req.VolumeContentSource}}, nil
+	return &csi.CreateVolumeResponse{Volume: &csi.Volume{
+		VolumeId: wanted.ID, CapacityBytes: wanted.Size, ContentSource: req.VolumeContentSource,
+	}}, nil
 }
 
 func (d *driver) DeleteVolume(ctx context.Context, req *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
@@ -186,7 +194,9 @@ func (d *driver) DeleteVolume(ctx context.Context, req *csi.DeleteVolumeRequest)
 	return &csi.DeleteVolumeResponse{}, d.remove(ctx, kindVolume, req.VolumeId)
 }
 
-func (d *driver) ValidateVolumeCapabilities(_ context.Context, req *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
+func (d *driver) ValidateVolumeCapabilities(
+	_ context.Context, req *csi.ValidateVolumeCapabilitiesRequest,
+) (*csi.ValidateVolumeCapabilitiesResponse, error) {
 	if req.VolumeId == "" || len(req.VolumeCapabilities) == 0 {
 		return nil, status.Error(codes.InvalidArgument, "volume_id and volume_capabilities are required")
 	}
@@ -197,7 +207,9 @@ func (d *driver) ValidateVolumeCapabilities(_ context.Context, req *csi.Validate
 		return &csi.ValidateVolumeCapabilitiesResponse{Message: problem}, nil
 	}
 	return &csi.ValidateVolumeCapabilitiesResponse{
-		Confirmed: &csi.ValidateVolumeCapabilitiesResponse_Confirmed{VolumeCapabilities: req.VolumeCapabilities, VolumeContext: req.VolumeContext},
+		Confirmed: &csi.ValidateVolumeCapabilitiesResponse_Confirmed{
+			VolumeCapabilities: req.VolumeCapabilities, VolumeContext: req.VolumeContext,
+		},
 	}, nil
 }
 
@@ -237,7 +249,8 @@ func (d *driver) CreateSnapshot(ctx context.Context, req *csi.CreateSnapshotRequ
 		return nil, status.Errorf(codes.AlreadyExists, "there is a snapshot %q of another volume", req.Name)
 	}
 	return &csi.CreateSnapshotResponse{Snapshot: &csi.Snapshot{
-		SnapshotId: snapshot.ID, SourceVolumeId: snapshot.Source, SizeBytes: snapshot.Size, CreationTime: timestamppb.New(snapshot.Made), ReadyToUse: true,
+		SnapshotId: snapshot.ID, SourceVolumeId: snapshot.Source, SizeBytes: snapshot.Size, CreationTime: timestamppb.New(snapshot.Made),
+		ReadyToUse: true,
 	}}, nil
 }
 

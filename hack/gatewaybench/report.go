@@ -57,7 +57,8 @@ func report(out io.Writer, b *bench, results []result) error {
 	}
 	all := grouped(results)
 	var text strings.Builder
-	text.WriteString("| routes | proxy | requests/s (lowest-highest) | CPU µs/request (lowest-highest) | others on its core | p50 ms | p99 ms | MiB idle | MiB after load |\n|---|---|---|---|---|---|---|---|---|\n")
+	text.WriteString("| routes | proxy | requests/s (lowest-highest) | CPU µs/request (lowest-highest) | others on its core | p50 ms | " +
+		"p99 ms | MiB idle | MiB after load |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, s := range b.scenarios {
 		for _, p := range b.proxies {
 			g := all[s][p.name]
@@ -67,12 +68,16 @@ func report(out io.Writer, b *bench, results []result) error {
 			slowest, rate, fastest := g.spread(result.rate)
 			cheapest, cost, dearest := g.spread(result.cost)
 			fmt.Fprintf(&text, "| %s | %s | %.0f (%.0f-%.0f) | %.1f (%.1f-%.1f) | %.0f %% | %.2f | %.2f | %.1f | %.1f |\n", s, p.name,
-				rate, slowest, fastest, cost, cheapest, dearest, g.median(others)*100, g.median(p50), g.median(p99), g.median(idle), g.median(loaded))
+				rate, slowest, fastest, cost, cheapest, dearest, g.median(
+					others,
+				)*100, g.median(p50), g.median(p99), g.median(idle), g.median(loaded))
 		}
 	}
 	if direct := all[scenario{}][""]; len(direct) > 0 {
 		slowest, rate, fastest := direct.spread(result.rate)
-		fmt.Fprintf(&text, "\nLoad and backend alone, without a proxy, on their one core: %.0f requests/s (%.0f-%.0f).\n", rate, slowest, fastest)
+		fmt.Fprintf(
+			&text, "\nLoad and backend alone, without a proxy, on their one core: %.0f requests/s (%.0f-%.0f).\n", rate, slowest, fastest,
+		)
 	}
 	if table := goalTable(all); table != "" {
 		text.WriteString("\n" + table)

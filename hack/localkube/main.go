@@ -98,9 +98,11 @@ func parse(command string, arguments []string) (options, error) {
 	flags := flag.NewFlagSet("localkube "+command, flag.ContinueOnError)
 	flags.StringVar(&parsed.name, "name", "slipway", "name of the cluster; clusters of different names run side by side")
 	flags.StringVar(&parsed.state, "state-dir", cluster.DefaultRoot, "folder for the clusters' state, one folder each")
-	flags.StringVar(&parsed.cache, "cache-dir", "", "folder for built programs (default: $SLIPWAY_CACHE, or slipway in the user's cache folder)")
+	flags.StringVar(&parsed.cache, "cache-dir", "",
+		"folder for built programs (default: $SLIPWAY_CACHE, or slipway in the user's cache folder)")
 	flags.BoolVar(&parsed.fsync, "fsync", false, "let the database write through to the disk: slower, but data survive a power cut")
-	flags.BoolVar(&parsed.leftover, "leftover", false, "down: remove only what a killed run left; refuse a cluster of which a program still runs")
+	flags.BoolVar(&parsed.leftover, "leftover", false,
+		"down: remove only what a killed run left; refuse a cluster of which a program still runs")
 	flags.Usage = func() {
 		fmt.Fprint(os.Stderr, usage)
 		flags.PrintDefaults()

@@ -30,7 +30,9 @@ type resources struct {
 }
 
 func render(kinds []kit.Kind) ([]byte, error) {
-	return generated.Fill(manifest, template.FuncMap{"list": func(all []string) string { return strings.Join(all, ", ") }}, resourcesOf(kinds))
+	return generated.Fill(
+		manifest, template.FuncMap{"list": func(all []string) string { return strings.Join(all, ", ") }}, resourcesOf(kinds),
+	)
 }
 
 func resourcesOf(kinds []kit.Kind) resources {

@@ -86,7 +86,8 @@ func (f *findings) linter(at token.Position, comment string) {
 	}
 	for name := range strings.SplitSeq(found[1], ",") {
 		if name = strings.TrimSpace(name); !slices.Contains(f.linters, name) {
-			f.problems = append(f.problems, fmt.Sprintf("%s:%d: nolint of %s, which .golangci.yml does not run: delete it", at.Filename, at.Line, name))
+			f.problems = append(f.problems,
+				fmt.Sprintf("%s:%d: nolint of %s, which .golangci.yml does not run: delete it", at.Filename, at.Line, name))
 		}
 	}
 }

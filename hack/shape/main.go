@@ -31,7 +31,10 @@ var limits = map[string]limit{
 	"files":   {25, "files of the package", "give what belongs together a package of its own"},
 	"lines":   {4000, "lines of the package", "give what belongs together a package of its own"},
 	"width":   {0, "lines of the file that are wider than 140 columns", "wrap them"},
-	"list":    {0, "differences between the folder and the list in its package comment", "write one line //\\t<file>.go  what it is for, for each file"},
+	"list": {
+		0, "differences between the folder and the list in its package comment",
+		"write one line //\\t<file>.go  what it is for, for each file",
+	},
 }
 
 // key is one thing that is measured: the name of a limit, and a type, folder or file.
@@ -46,7 +49,10 @@ func main() {
 		os.Exit(1)
 	}
 	if len(complaints) > 0 {
-		fmt.Fprintf(os.Stderr, "%s\nshape: %d complaints; docs/dev/coding.md says what is allowed\n", strings.Join(complaints, "\n"), len(complaints))
+		fmt.Fprintf(
+			os.Stderr, "%s\nshape: %d complaints; docs/dev/coding.md says what is allowed\n", strings.Join(complaints, "\n"),
+			len(complaints),
+		)
 		os.Exit(1)
 	}
 }

@@ -40,7 +40,9 @@ var validName = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$`)
 // CheckName says what is wrong with a cluster's name.
 func CheckName(name string) error {
 	if !validName.MatchString(name) {
-		return fmt.Errorf("cluster name %q must be 1 to 40 lower case letters, digits and dashes, start with a letter and not end with a dash", name)
+		return fmt.Errorf(
+			"cluster name %q must be 1 to 40 lower case letters, digits and dashes, start with a letter and not end with a dash", name,
+		)
 	}
 	return nil
 }

@@ -10,7 +10,8 @@ import (
 )
 
 // elsewhere ends every refusal, because any other cluster works as well.
-const elsewhere = "Any other cluster (kind, minikube, a remote one) works instead: point KUBECONFIG at it and use `make up CLUSTER=existing`."
+const elsewhere = "Any other cluster (kind, minikube, a remote one) works instead: point KUBECONFIG at it and use `make up " +
+	"CLUSTER=existing`."
 
 // needed lists the Debian packages, each with a file of it that the cluster uses.
 var needed = []struct {
@@ -32,7 +33,9 @@ const CNIPlugins = "/usr/lib/cni"
 // CheckHost says in one sentence what this machine lacks to run a cluster.
 func CheckHost() error {
 	if os.Geteuid() != 0 {
-		return fmt.Errorf("a local cluster needs root, for containers and network namespaces; run the same command with sudo. %s", elsewhere)
+		return fmt.Errorf(
+			"a local cluster needs root, for containers and network namespaces; run the same command with sudo. %s", elsewhere,
+		)
 	}
 	return nil
 }
@@ -45,7 +48,8 @@ func EnsurePackages(ctx context.Context, progress io.Writer) error {
 	}
 	list := strings.Join(missing, " ")
 	if _, err := exec.LookPath("apt-get"); err != nil {
-		return fmt.Errorf("these Debian packages are missing: %s. There is no apt-get here: install the same programs with the system's own package manager. %s", list, elsewhere)
+		return fmt.Errorf("these Debian packages are missing: %s. There is no apt-get here: install the same programs with the system's "+
+			"own package manager. %s", list, elsewhere)
 	}
 	fmt.Fprintf(progress, "installing packages: %s\n", list)
 	install := append([]string{"install", "--yes", "--no-install-recommends"}, missing...)

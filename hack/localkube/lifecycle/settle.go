@@ -41,7 +41,10 @@ func settle(ctx context.Context, c cluster.Cluster, progress io.Writer) error {
 	steps := []step{
 		{name: "container runtime", log: "containerd", done: func(ctx context.Context) error { return importPause(ctx, c) }},
 		{name: "API server", log: "kube-apiserver", done: client.Ready},
-		{name: "roles, DNS service and StorageClass", log: "kube-apiserver", done: func(ctx context.Context) error { return applyManifests(ctx, c) }},
+		{
+			name: "roles, DNS service and StorageClass", log: "kube-apiserver",
+			done: func(ctx context.Context) error { return applyManifests(ctx, c) },
+		},
 		{name: "node", log: "kubelet", done: func(ctx context.Context) error { return nodeReports(ctx, client, c) }},
 		{name: "default StorageClass", log: "provisioner", done: client.DefaultStorageClass},
 		{name: "DNS", log: "coredns", done: func(ctx context.Context) error { return resolves(ctx, c) }},

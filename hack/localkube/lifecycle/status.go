@@ -92,5 +92,6 @@ func printUse(output io.Writer, c cluster.Cluster) {
 	fmt.Fprintf(output, "  kubectl is %s\n", filepath.Join(c.Programs["kubernetes"], "kubectl"))
 	fmt.Fprintf(output, "  API server %s, DNS %s, pods %s, services %s, load balancers %s\n",
 		c.Server(), c.DNSAddress(), c.PodNetwork(), c.ServiceNetwork(), c.LoadBalancerNetwork())
-	fmt.Fprintf(output, "  this machine is %s to pods; a registry on it may use ports %d to %d\n", c.HostAddress(), render.FirstRegistryPort, render.LastRegistryPort)
+	fmt.Fprintf(output, "  this machine is %s to pods; a registry on it may use ports %d to %d\n", c.HostAddress(),
+		render.FirstRegistryPort, render.LastRegistryPort)
 }

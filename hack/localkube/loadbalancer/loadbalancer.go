@@ -145,8 +145,9 @@ func (b *balancer) write(ctx context.Context, s *service, address netip.Addr) er
 	if address.IsValid() {
 		s.Status.LoadBalancer.Ingress = []ingress{{IP: address.String()}}
 	}
-	return b.client.Merge(ctx, fmt.Sprintf("/api/v1/namespaces/%s/services/%s/status", s.Metadata.Namespace, s.Metadata.Name), map[string]any{
-		"metadata": map[string]string{"uid": s.Metadata.UID},
-		"status":   s.Status,
-	})
+	return b.client.Merge(ctx, fmt.Sprintf("/api/v1/namespaces/%s/services/%s/status", s.Metadata.Namespace, s.Metadata.Name),
+		map[string]any{
+			"metadata": map[string]string{"uid": s.Metadata.UID},
+			"status":   s.Status,
+		})
 }

@@ -91,7 +91,8 @@ func render(rules []config.Rule) ([]byte, error) {
 		return nil, fmt.Errorf("no rule has the end that is replaced: %s", end)
 	}
 	for _, rule := range rules {
-		fmt.Fprintf(&out, "{\nID: %q,\nexpression: %s,\nKeywords: %#v,\n", rule.RuleID, quote(strings.ReplaceAll(rule.Regex.String(), end, anyEnd)), rule.Keywords)
+		fmt.Fprintf(&out, "{\nID: %q,\nexpression: %s,\nKeywords: %#v,\n", rule.RuleID,
+			quote(strings.ReplaceAll(rule.Regex.String(), end, anyEnd)), rule.Keywords)
 		if rule.SecretGroup != 0 {
 			fmt.Fprintf(&out, "group: %d,\n", rule.SecretGroup)
 		}

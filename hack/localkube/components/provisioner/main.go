@@ -62,10 +62,14 @@ type directories struct {
 	root string
 }
 
-func (d directories) Provision(_ context.Context, options controller.ProvisionOptions) (*corev1.PersistentVolume, controller.ProvisioningState, error) {
+func (d directories) Provision(
+	_ context.Context, options controller.ProvisionOptions,
+) (*corev1.PersistentVolume, controller.ProvisioningState, error) {
 	for _, mode := range options.PVC.Spec.AccessModes {
 		if mode == corev1.ReadOnlyMany {
-			return nil, controller.ProvisioningFinished, errors.New("access mode ReadOnlyMany is not supported: an empty directory that nobody can write is of no use")
+			return nil, controller.ProvisioningFinished, errors.New(
+				"access mode ReadOnlyMany is not supported: an empty directory that nobody can write is of no use",
+			)
 		}
 	}
 	if options.SelectedNodeName == "" {
