@@ -1,6 +1,6 @@
 // Package background does work that takes longer than a reconcile may: a bounded number at a time, fair among namespaces, and in
-// a namespace in the order in which it was asked for. Whoever asked is told when it has ended, and asks again for the result. Results are in memory only: after a
-// restart the work is done again, so it must bear that.
+// a namespace in the order in which it was asked for. Whoever asked is told when it has ended, and asks again for the result. Results are
+// in memory only: after a restart the work is done again, so it must bear that.
 package background
 
 import (

@@ -101,7 +101,9 @@ func (r *Receiver) first(ctx context.Context) (net.Conn, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-limit.C:
-		return nil, &Failure{Lost: true, Message: fmt.Sprintf("the container of the command did not say within %s that it is ready", r.connect)}
+		return nil, &Failure{
+			Lost: true, Message: fmt.Sprintf("the container of the command did not say within %s that it is ready", r.connect),
+		}
 	}
 }
 

@@ -135,7 +135,9 @@ func expect(decoder *json.Decoder, want json.Delim) error {
 func Refusal(pod *corev1.Pod, container string, command []string, field string) *health.Trouble {
 	refused := func(why string) *health.Trouble {
 		return &health.Trouble{Reason: slipwayv1alpha1.ReasonHookNotAllowed, Message: text.Cut(fmt.Sprintf(
-			"%s does not allow container %q to run %s (%s of the Backup): %s", Workload(pod), container, quoted(command), field, why), maxMessage)}
+			"%s does not allow container %q to run %s (%s of the Backup): %s", Workload(
+				pod,
+			), container, quoted(command), field, why), maxMessage)}
 	}
 	annotation, ok := pod.Annotations[slipwayv1alpha1.AnnotationBackupHooks]
 	if !ok {

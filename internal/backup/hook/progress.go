@@ -81,7 +81,10 @@ func Timeout(hook *slipwayv1alpha1.BackupHook) time.Duration {
 }
 
 // Begin is the state in which the hooks of a claim begin in some pods. The first before hook is due once it is written.
-func Begin(previous *slipwayv1alpha1.BackupRunHooks, claim string, attempt int32, hooks *slipwayv1alpha1.BackupHooks, targets []Target, now time.Time) *slipwayv1alpha1.BackupRunHooks {
+func Begin(
+	previous *slipwayv1alpha1.BackupRunHooks, claim string, attempt int32, hooks *slipwayv1alpha1.BackupHooks, targets []Target,
+	now time.Time,
+) *slipwayv1alpha1.BackupRunHooks {
 	state := &slipwayv1alpha1.BackupRunHooks{
 		Claim: claim, Attempt: attempt, Round: 1, Phase: slipwayv1alpha1.HooksBefore,
 		Before: hooks.Before.DeepCopy(), After: hooks.After.DeepCopy(),
@@ -243,7 +246,8 @@ func Release(state *slipwayv1alpha1.BackupRunHooks, captured, quiesced bool, now
 	for i := range state.Pods {
 		if before := state.Pods[i].Before; before != nil && before.Phase == slipwayv1alpha1.HookRunning {
 			*before = slipwayv1alpha1.BackupHookResult{
-				Phase: slipwayv1alpha1.HookFailed, Reason: slipwayv1alpha1.ReasonHookInterrupted, Message: "the attempt ended before the command did", Time: at(now),
+				Phase: slipwayv1alpha1.HookFailed, Reason: slipwayv1alpha1.ReasonHookInterrupted,
+				Message: "the attempt ended before the command did", Time: at(now),
 			}
 		}
 	}

@@ -78,7 +78,8 @@ func Targets(pods []corev1.Pod, claim string, hooks *slipwayv1alpha1.BackupHooks
 	}
 	if len(targets) > slipwayv1alpha1.MaxHookPods {
 		return nil, &health.Trouble{Reason: slipwayv1alpha1.ReasonInvalid, Message: fmt.Sprintf(
-			"%d pods can write to PersistentVolumeClaim %q: hooks (spec.hooks of the Backup) run in at most %d", len(targets), claim, slipwayv1alpha1.MaxHookPods)}
+			"%d pods can write to PersistentVolumeClaim %q: hooks (spec.hooks of the Backup) run in at most %d", len(targets), claim,
+			slipwayv1alpha1.MaxHookPods)}
 	}
 	return targets, nil
 }

@@ -136,11 +136,14 @@ func (w Writers) read(ctx context.Context, subject Subject) (*coordinationv1.Lea
 	err := w.Live.Get(ctx, types.NamespacedName{Namespace: subject.Namespace, Name: subject.Lease}, found)
 	switch {
 	case apierrors.IsNotFound(err):
-		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: subject.Lease, Namespace: subject.Namespace, Labels: subject.labels()}}, nil
+		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+			Name: subject.Lease, Namespace: subject.Namespace, Labels: subject.labels(),
+		}}, nil
 	case err != nil:
 		return nil, outcome.Classify(subject.called(), err)
 	case found.Labels[subject.Label] != subject.Value:
-		return nil, outcome.Blockedf(recheck, slipwayv1alpha1.ReasonNameConflict, "%s exists and was not made by Slipway: delete it, or %s", subject.called(), subject.Instead)
+		return nil, outcome.Blockedf(recheck, slipwayv1alpha1.ReasonNameConflict, "%s exists and was not made by Slipway: delete it, or %s",
+			subject.called(), subject.Instead)
 	default:
 		return found, nil
 	}

@@ -133,7 +133,8 @@ func (o *Observation) ofCommand(ended *corev1.ContainerStateTerminated) bool {
 	case ended.ExitCode == killed || ended.ExitCode == terminated:
 		*o = o.fail(slipwayv1alpha1.ReasonPodLost, "the command of the drill was killed")
 	default:
-		*o = o.fail(slipwayv1alpha1.ReasonDrillCommandFailed, fmt.Sprintf("the command of the drill ended with exit code %d: its log may say why", ended.ExitCode))
+		*o = o.fail(slipwayv1alpha1.ReasonDrillCommandFailed,
+			fmt.Sprintf("the command of the drill ended with exit code %d: its log may say why", ended.ExitCode))
 	}
 	return false
 }

@@ -72,7 +72,9 @@ func (d *DumpContainer) addTo(pod *corev1ac.PodSpecApplyConfiguration, image str
 		WithImagePullPolicy(corev1.PullIfNotPresent).
 		WithArgs("install", program).
 		WithResources(corev1ac.ResourceRequirements().
-			WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi")}).
+			WithRequests(corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi"),
+			}).
 			WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")})).
 		WithSecurityContext(children.ContainerSecurity().WithReadOnlyRootFilesystem(true)).
 		WithVolumeMounts(corev1ac.VolumeMount().WithName("program").WithMountPath(programFolder))
@@ -94,7 +96,9 @@ func (d *DumpContainer) container() (*corev1ac.ContainerApplyConfiguration, erro
 	resources := children.Resources(d.Resources)
 	if resources == nil {
 		resources = corev1ac.ResourceRequirements().
-			WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")})
+			WithRequests(corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi"),
+			})
 	}
 	container := corev1ac.Container().
 		WithName(ContainerDump).

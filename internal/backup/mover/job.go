@@ -74,7 +74,8 @@ func RestoresTo(pod *corev1.PodSpec, claim string) bool {
 	writes := func(volume corev1.Volume) bool {
 		return volume.Name == volumeName && volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.ClaimName == claim
 	}
-	return slices.ContainsFunc(pod.Volumes, writes) && (slices.ContainsFunc(pod.InitContainers, restores) || slices.ContainsFunc(pod.Containers, restores))
+	return slices.ContainsFunc(pod.Volumes, writes) &&
+		(slices.ContainsFunc(pod.InitContainers, restores) || slices.ContainsFunc(pod.Containers, restores))
 }
 
 // Identity is who the processes of a pod run as.
@@ -227,7 +228,9 @@ func (Job) resources(asked *slipwayv1alpha1.ResourceRequirements) *corev1ac.Reso
 		return resources
 	}
 	return corev1ac.ResourceRequirements().
-		WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("256Mi")}).
+		WithRequests(corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("256Mi"),
+		}).
 		WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")})
 }
 
@@ -245,7 +248,8 @@ func (j Job) volumes() []*corev1ac.VolumeApplyConfiguration {
 		return corev1ac.Volume().WithName(name).WithPersistentVolumeClaim(corev1ac.PersistentVolumeClaimVolumeSource().WithClaimName(claim))
 	}
 	if j.Place.Bucket != "" {
-		volumes = append(volumes, corev1ac.Volume().WithName("credentials").WithSecret(corev1ac.SecretVolumeSource().WithSecretName(j.Credentials)))
+		volumes = append(volumes,
+			corev1ac.Volume().WithName("credentials").WithSecret(corev1ac.SecretVolumeSource().WithSecretName(j.Credentials)))
 	} else {
 		volumes = append(volumes, claim("repository", j.Place.Claim))
 	}

@@ -55,7 +55,9 @@ func Observe(job *batchv1.Job, pods []corev1.Pod, steps []Step, events ...corev1
 	if job == nil || job.UID == "" {
 		return Observation{State: Absent}
 	}
-	o := Observation{State: Starting, Results: map[Step]*Result{}, Took: map[Step]time.Duration{}, Since: job.CreationTimestamp.Time, Step: steps[0]}
+	o := Observation{
+		State: Starting, Results: map[Step]*Result{}, Took: map[Step]time.Duration{}, Since: job.CreationTimestamp.Time, Step: steps[0],
+	}
 	pod := Newest(job, pods)
 	if pod != nil {
 		o.ofPod(pod, steps, events)
@@ -175,7 +177,8 @@ func (o *Observation) ofStep(step Step, ended *corev1.ContainerStateTerminated) 
 		*o = o.fail(slipwayv1alpha1.ReasonOOMKilled, fmt.Sprintf("the step %q used more memory than its limit", step))
 	default:
 		// Killed before it could say anything, or it says something else than its exit code.
-		*o = o.fail(slipwayv1alpha1.ReasonPodLost, fmt.Sprintf("the step %q ended with exit code %d and without a result", step, ended.ExitCode))
+		*o = o.fail(slipwayv1alpha1.ReasonPodLost,
+			fmt.Sprintf("the step %q ended with exit code %d and without a result", step, ended.ExitCode))
 	}
 	return false
 }

@@ -30,11 +30,14 @@ func ParseDestination(text string) (Place, error) {
 		return Place{}, fmt.Errorf("%q is neither s3://<bucket>/<prefix> nor pvc://<claim>/<path>", text)
 	}
 	if problems := validation.NameIsDNSSubdomain(name, false); len(problems) > 0 {
-		return Place{}, fmt.Errorf("%q names no bucket or claim: a name has lower case letters, digits, '-' and '.', and a letter or digit at both ends of each part", text)
+		return Place{}, fmt.Errorf("%q names no bucket or claim: a name has lower case letters, digits, '-' and '.', and a letter or "+
+			"digit at both ends of each part", text)
 	}
 	for element := range strings.SplitSeq(at, "/") {
 		if after != "" && !isElement(element) {
-			return Place{}, fmt.Errorf("%q has a path with an empty element, '.' or '..', or something else than letters, digits, '-', '_' and '.'", text)
+			return Place{}, fmt.Errorf(
+				"%q has a path with an empty element, '.' or '..', or something else than letters, digits, '-', '_' and '.'", text,
+			)
 		}
 	}
 	if scheme == "s3" {
@@ -60,7 +63,8 @@ func (p Place) Repository(namespace, name string) Place {
 // loses the volume loses them too.
 func CheckOwnClaim(place Place, claims ...string) error {
 	if place.Claim != "" && slices.Contains(claims, place.Claim) {
-		return fmt.Errorf("pvc://%s is on PersistentVolumeClaim %q, which spec.source backs up: name a bucket or another claim", place.Claim, place.Claim)
+		return fmt.Errorf("pvc://%s is on PersistentVolumeClaim %q, which spec.source backs up: name a bucket or another claim",
+			place.Claim, place.Claim)
 	}
 	return nil
 }
@@ -92,7 +96,9 @@ func ParseSource(text string) (Source, error) {
 		"pvc": SourceClaim, "webapp": SourceWebApp, "statefulset": SourceStatefulSet, "deployment": SourceDeployment,
 	}
 	if kinds[kind] == "" || len(validation.NameIsDNSSubdomain(name, false)) > 0 {
-		return Source{}, fmt.Errorf("%q is neither the name of a PersistentVolumeClaim nor pvc/, webapp/, statefulset/ or deployment/ and a name", text)
+		return Source{}, fmt.Errorf(
+			"%q is neither the name of a PersistentVolumeClaim nor pvc/, webapp/, statefulset/ or deployment/ and a name", text,
+		)
 	}
 	return Source{Kind: kinds[kind], Name: name}, nil
 }

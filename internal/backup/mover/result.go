@@ -130,7 +130,9 @@ func (r *Result) plain() bool {
 	var counts []int64
 	snapshot := func(s *SnapshotResult) {
 		words = append(words, s.ID, s.Run, s.Manifest)
-		counts = append(counts, s.Stats.Files, s.Stats.Bytes, s.Stats.Skipped, s.Stats.Unreadable, s.Stats.Vanished, s.Stats.Changed, s.AddedBytes)
+		counts = append(
+			counts, s.Stats.Files, s.Stats.Bytes, s.Stats.Skipped, s.Stats.Unreadable, s.Stats.Vanished, s.Stats.Changed, s.AddedBytes,
+		)
 	}
 	if r.Snapshot != nil {
 		snapshot(r.Snapshot)

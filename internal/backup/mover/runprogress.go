@@ -67,7 +67,9 @@ func (p RunProgress) stay(now time.Time) Next {
 	if begins.IsZero() {
 		begins = now
 	}
-	return Next{Phase: p.Phase, Reason: p.Reason, Message: p.Message, Attempt: p.Attempt, Begins: begins, Recheck: max(0, p.Deadline().Sub(now))}
+	return Next{
+		Phase: p.Phase, Reason: p.Reason, Message: p.Message, Attempt: p.Attempt, Begins: begins, Recheck: max(0, p.Deadline().Sub(now)),
+	}
 }
 
 // Fail ends it.
@@ -85,7 +87,9 @@ func (p RunProgress) FailAttempt(trouble *health.Trouble, now time.Time) Next {
 	}
 	return Next{
 		Phase: slipwayv1alpha1.BackupPending, Reason: slipwayv1alpha1.ReasonRetrying,
-		Message: fmt.Sprintf("attempt %d of %d failed (%s: %s); another one follows", p.Attempt, MaxAttempts, trouble.Reason, trouble.Message),
+		Message: fmt.Sprintf(
+			"attempt %d of %d failed (%s: %s); another one follows", p.Attempt, MaxAttempts, trouble.Reason, trouble.Message,
+		),
 		Attempt: p.Attempt + 1, Begins: begins, Recheck: begins.Sub(now),
 	}
 }

@@ -30,12 +30,16 @@ func UseOf(claim *corev1.PersistentVolumeClaim, pods []corev1.Pod) (Use, *health
 	u := Use{Claim: claim.UID}
 	if mode := claim.Spec.VolumeMode; mode != nil && *mode == corev1.PersistentVolumeBlock {
 		return u, &health.Trouble{
-			Reason:  slipwayv1alpha1.ReasonInvalid,
-			Message: fmt.Sprintf("PersistentVolumeClaim %q is a block device, and only volumes with a file system are supported", claim.Name),
+			Reason: slipwayv1alpha1.ReasonInvalid,
+			Message: fmt.Sprintf(
+				"PersistentVolumeClaim %q is a block device, and only volumes with a file system are supported", claim.Name,
+			),
 		}
 	}
 	if claim.Status.Phase == corev1.ClaimLost {
-		return u, &health.Trouble{Reason: slipwayv1alpha1.ReasonVolumeNotBound, Message: fmt.Sprintf("PersistentVolumeClaim %q has lost its volume", claim.Name)}
+		return u, &health.Trouble{
+			Reason: slipwayv1alpha1.ReasonVolumeNotBound, Message: fmt.Sprintf("PersistentVolumeClaim %q has lost its volume", claim.Name),
+		}
 	}
 	var exclusive *health.Trouble
 	shared := slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteMany) || slices.Contains(claim.Spec.AccessModes, corev1.ReadOnlyMany)
@@ -92,7 +96,9 @@ func mountedForWriting(pod *corev1.PodSpec, volume string) bool {
 	}
 	ofContainer := func(c corev1.Container) bool { return writes(c.VolumeMounts, c.VolumeDevices) }
 	return slices.ContainsFunc(pod.InitContainers, ofContainer) || slices.ContainsFunc(pod.Containers, ofContainer) ||
-		slices.ContainsFunc(pod.EphemeralContainers, func(c corev1.EphemeralContainer) bool { return writes(c.VolumeMounts, c.VolumeDevices) })
+		slices.ContainsFunc(pod.EphemeralContainers, func(c corev1.EphemeralContainer) bool {
+			return writes(c.VolumeMounts, c.VolumeDevices)
+		})
 }
 
 // identityOf is who the container runs as that mounts a volume: as its spec says, or as the kubelet reports.

@@ -51,13 +51,17 @@ type Look struct {
 // Look says what a Job has come to, in the names of what it uses. The cache may know that the Job has ended and not yet know how
 // its pod did: before a result counts as lost, the pods are read past the cache. Of a Job without a pod, and of a pod that does not
 // say why it does not start, events are read: no watch of ours shows them.
-func (j *Jobs) Look(ctx context.Context, job *batchv1.Job, pods []corev1.Pod, steps []mover.Step, names mover.Names, now time.Time) (Look, error) {
+func (j *Jobs) Look(
+	ctx context.Context, job *batchv1.Job, pods []corev1.Pod, steps []mover.Step, names mover.Names, now time.Time,
+) (Look, error) {
 	look := Look{Observation: mover.Observe(job, pods, steps)}
 	if look.State == mover.Failed && look.Trouble.Reason == slipwayv1alpha1.ReasonPodLost {
 		ofJob := func(pod *corev1.Pod) bool { return metav1.IsControlledBy(pod, job) }
 		fresh, err := Pods(ctx, j.live, job.Namespace, ofJob, client.MatchingLabels{batchv1.JobNameLabel: job.Name})
 		if err != nil {
-			return Look{Observation: mover.Observation{State: mover.Starting, Since: look.Since}}, outcome.Classify("the pods of the Job", err)
+			return Look{Observation: mover.Observation{State: mover.Starting, Since: look.Since}}, outcome.Classify(
+				"the pods of the Job", err,
+			)
 		}
 		pods = fresh
 		look.Observation = mover.Observe(job, pods, steps)
@@ -80,7 +84,8 @@ func (j *Jobs) refused(ctx context.Context, job *batchv1.Job, now time.Time) (tr
 	again = min(max(now.Sub(job.CreationTimestamp.Time)/2, refusedAgain), refusedAgainMax)
 	list := &corev1.EventList{}
 	ofJob := fields.Set{"involvedObject.uid": string(job.UID), "type": corev1.EventTypeWarning, "reason": "FailedCreate"}.AsSelector()
-	if err := j.live.List(ctx, list, client.InNamespace(job.Namespace), client.MatchingFieldsSelector{Selector: ofJob}, client.Limit(maxEvents)); err != nil {
+	if err := j.live.List(ctx, list, client.InNamespace(job.Namespace), client.MatchingFieldsSelector{Selector: ofJob},
+		client.Limit(maxEvents)); err != nil {
 		logf.FromContext(ctx).V(1).Info("The events of a Job could not be read", "job", job.Name, "error", err.Error())
 		return nil, again
 	}

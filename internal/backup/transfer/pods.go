@@ -16,11 +16,15 @@ const podsAtOnce = 50
 
 // Pods lists those pods of a namespace that count, past the cache, which has only what Slipway made. Of what they run only
 // that is kept by which they are judged.
-func Pods(ctx context.Context, live client.Reader, namespace string, counts func(*corev1.Pod) bool, more ...client.ListOption) ([]corev1.Pod, error) {
+func Pods(
+	ctx context.Context, live client.Reader, namespace string, counts func(*corev1.Pod) bool, more ...client.ListOption,
+) ([]corev1.Pod, error) {
 	var kept []corev1.Pod
 	page := &corev1.PodList{}
 	for {
-		options := append([]client.ListOption{client.InNamespace(namespace), client.Limit(podsAtOnce), client.Continue(page.Continue)}, more...)
+		options := append([]client.ListOption{
+			client.InNamespace(namespace), client.Limit(podsAtOnce), client.Continue(page.Continue),
+		}, more...)
 		page = &corev1.PodList{}
 		if err := live.List(ctx, page, options...); err != nil {
 			return nil, err

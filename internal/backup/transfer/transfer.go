@@ -26,9 +26,11 @@ const (
 )
 
 // Use looks at a claim and the pods that use it, past the cache, which has only what Slipway made. It refuses what cannot be
-// read or written; with the reason VolumeInUse it also says how it is used. missing is the reason where there is no such claim, and field says who names it.
-// again is when to look for it again, zero: a watch tells.
-func Use(ctx context.Context, live client.Reader, claim types.NamespacedName, missing, field string, again time.Duration) (mover.Use, error) {
+// read or written; with the reason VolumeInUse it also says how it is used. missing is the reason where there is no such claim, and field
+// says who names it. again is when to look for it again, zero: a watch tells.
+func Use(
+	ctx context.Context, live client.Reader, claim types.NamespacedName, missing, field string, again time.Duration,
+) (mover.Use, error) {
 	volume := &corev1.PersistentVolumeClaim{}
 	err := live.Get(ctx, claim, volume)
 	switch {
@@ -63,11 +65,14 @@ type PodLogs struct{ Client kubernetes.Interface }
 // Tail returns the last lines of a log, at most 4 KiB.
 func (p PodLogs) Tail(ctx context.Context, namespace, pod, container string) ([]byte, error) {
 	lines, limit := int64(5), int64(4096)
-	return p.Client.CoreV1().Pods(namespace).GetLogs(pod, &corev1.PodLogOptions{Container: container, TailLines: &lines, LimitBytes: &limit}).DoRaw(ctx)
+	return p.Client.CoreV1().Pods(namespace).GetLogs(pod,
+		&corev1.PodLogOptions{Container: container, TailLines: &lines, LimitBytes: &limit}).DoRaw(ctx)
 }
 
 // Progress reads how far a step is. Before is what is known: a log that cannot be read costs the news, nothing else.
-func Progress(ctx context.Context, logs Logs, namespace string, seen mover.Observation, before *slipwayv1alpha1.TransferProgress, now time.Time) *slipwayv1alpha1.TransferProgress {
+func Progress(
+	ctx context.Context, logs Logs, namespace string, seen mover.Observation, before *slipwayv1alpha1.TransferProgress, now time.Time,
+) *slipwayv1alpha1.TransferProgress {
 	text, err := logs.Tail(ctx, namespace, seen.Pod, string(seen.Step))
 	if err != nil {
 		logf.FromContext(ctx).V(1).Info("The log of the pod cannot be read", "pod", seen.Pod, "error", err.Error())

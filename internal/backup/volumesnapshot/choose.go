@@ -59,7 +59,9 @@ func (in Inputs) unfit() string {
 	case storage.Provisioner != in.Volume.Spec.CSI.Driver:
 		return fmt.Sprintf("StorageClass %q makes volumes of another driver", storage.Name)
 	case storage.ReclaimPolicy != nil && *storage.ReclaimPolicy != corev1.PersistentVolumeReclaimDelete:
-		return fmt.Sprintf("StorageClass %q has reclaimPolicy %s: each run would leave a volume behind", storage.Name, *storage.ReclaimPolicy)
+		return fmt.Sprintf(
+			"StorageClass %q has reclaimPolicy %s: each run would leave a volume behind", storage.Name, *storage.ReclaimPolicy,
+		)
 	default:
 		return ""
 	}
@@ -75,7 +77,8 @@ func (in Inputs) classOf(driver, named string) (name, why string, trouble *healt
 			continue
 		case found != nil:
 			return "", "", &health.Trouble{Reason: slipwayv1alpha1.ReasonNoVolumeSnapshotClass, Message: fmt.Sprintf(
-				"VolumeSnapshotClasses %q and %q of the driver %q are both the default one: name one in spec.volumeSnapshot.className", found.Name, class.Name, driver)}
+				"VolumeSnapshotClasses %q and %q of the driver %q are both the default one: name one in spec.volumeSnapshot.className",
+				found.Name, class.Name, driver)}
 		}
 		found = class
 	}
@@ -87,7 +90,8 @@ func (in Inputs) classOf(driver, named string) (name, why string, trouble *healt
 	case found.Driver != driver:
 		return "", fmt.Sprintf("VolumeSnapshotClass %q is of the driver %q, and the volume of %q", named, found.Driver, driver), nil
 	case found.DeletionPolicy != "Delete":
-		return "", fmt.Sprintf("VolumeSnapshotClass %q has deletionPolicy %s: each run would leave a snapshot behind", found.Name, found.DeletionPolicy), nil
+		return "", fmt.Sprintf("VolumeSnapshotClass %q has deletionPolicy %s: each run would leave a snapshot behind", found.Name,
+			found.DeletionPolicy), nil
 	default:
 		return found.Name, "", nil
 	}
