@@ -97,7 +97,9 @@ func (o Owner) Reference() *metav1ac.OwnerReferenceApplyConfiguration {
 
 // HorizontalPodAutoscaler owns the Deployment's replicas. It returns nil without
 // autoscaling.
-func (o Owner) HorizontalPodAutoscaler(autoscaling *slipwayv1alpha1.Autoscaling, minReplicas int32) *autoscalingv2ac.HorizontalPodAutoscalerApplyConfiguration {
+func (o Owner) HorizontalPodAutoscaler(
+	autoscaling *slipwayv1alpha1.Autoscaling, minReplicas int32,
+) *autoscalingv2ac.HorizontalPodAutoscalerApplyConfiguration {
 	if autoscaling == nil {
 		return nil
 	}

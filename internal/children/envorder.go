@@ -121,7 +121,8 @@ func mayGive(sources []slipwayv1alpha1.EnvFromSource, name string) bool {
 func describeCircle(circle []string) string {
 	first := text.Cut(circle[0], maxReportedName)
 	if len(circle) == 1 {
-		return fmt.Sprintf("%s refers to itself: $(%s) is what an entry of envFrom without keys gives, and there is none; $$(%s) is the text",
+		return fmt.Sprintf("%s refers to itself: $(%s) is what an entry of envFrom without keys gives, and there is none; $$(%s) "+
+			"is the text",
 			first, first, first)
 	}
 	var names []string

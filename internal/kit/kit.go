@@ -122,7 +122,9 @@ func (t *Tools) Forget(ctx context.Context, key types.NamespacedName) (ctrl.Resu
 
 // LookAgain finds what is left today of what refuses the pods of a Deployment, and whether it was looked for. It is not of a Deployment
 // that is somebody else's, or that is left as it is: nothing of it is to be changed.
-func (t *Tools) LookAgain(ctx context.Context, owner client.Object, w workload.Workload, asItIs bool, recheck *outcome.Recheck) (bool, *health.Refusal) {
+func (t *Tools) LookAgain(
+	ctx context.Context, owner client.Object, w workload.Workload, asItIs bool, recheck *outcome.Recheck,
+) (bool, *health.Refusal) {
 	key := client.ObjectKeyFromObject(owner)
 	if asItIs || !t.Applier.Ours(owner, w.Deployment) {
 		t.Refusals.Forget(ctx, key)
@@ -139,7 +141,9 @@ func (t *Tools) LookAgain(ctx context.Context, owner client.Object, w workload.W
 // Where conflicts and a stale cache are all that went wrong, no status is written: there is nothing true to say yet. Other
 // trouble beside them is told, or a conflict that lasts would hide it. The Writer compares the objects that a status speaks
 // of with the API server, so a status of a stale cache is refused there.
-func (t *Tools) Conclude(ctx context.Context, key types.NamespacedName, phases error, recheck *outcome.Recheck, writeStatus func() error) (ctrl.Result, error) {
+func (t *Tools) Conclude(
+	ctx context.Context, key types.NamespacedName, phases error, recheck *outcome.Recheck, writeStatus func() error,
+) (ctrl.Result, error) {
 	t.Blockers.Keep(ctx, key, outcome.Blockers(phases))
 	if phases != nil && outcome.Worst(phases) == nil {
 		return t.conflicts.Result(key, phases, recheck.In())

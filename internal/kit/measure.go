@@ -23,7 +23,10 @@ func CountConditions(cached cache.Cache, definition metric.Definition, object cl
 }
 
 // CountConditionsIn is CountConditions for a program with a registry of its own.
-func CountConditionsIn(registry prometheus.Registerer, cached cache.Cache, definition metric.Definition, object client.Object, list client.ObjectList, types ...string) {
+func CountConditionsIn(
+	registry prometheus.Registerer, cached cache.Cache, definition metric.Definition, object client.Object, list client.ObjectList,
+	types ...string,
+) {
 	conditions := func(ctx context.Context) ([][]metav1.Condition, bool) {
 		all, known, err := cachedConditions(ctx, cached, object, list)
 		if err != nil {
@@ -35,7 +38,9 @@ func CountConditionsIn(registry prometheus.Registerer, cached cache.Cache, defin
 }
 
 // cachedConditions are the conditions of each object in the cache. They are not known until it has them all.
-func cachedConditions(ctx context.Context, cached cache.Cache, object client.Object, list client.ObjectList) (all [][]metav1.Condition, known bool, err error) {
+func cachedConditions(
+	ctx context.Context, cached cache.Cache, object client.Object, list client.ObjectList,
+) (all [][]metav1.Condition, known bool, err error) {
 	// A read waits until the cache has them all, which may be never: where the kind is not installed, or may not be read.
 	informer, err := cached.GetInformer(ctx, object, cache.BlockUntilSynced(false))
 	if err != nil {

@@ -27,7 +27,9 @@ type check struct {
 // checkRoutes compiles the routes as the gateway does. What that says about Services
 // and Secrets, which are not looked at, is left out.
 func checkRoutes(gateway *slipwayv1alpha1.APIGateway) *check {
-	compiled, problems := apigateway.Compile(apigateway.Input{Routes: gateway.Spec.Routes, BelievesEverybody: apigateway.BelievesEverybody(&gateway.Spec), CheckOnly: true})
+	compiled, problems := apigateway.Compile(
+		apigateway.Input{Routes: gateway.Spec.Routes, BelievesEverybody: apigateway.BelievesEverybody(&gateway.Spec), CheckOnly: true},
+	)
 	c := &check{generation: gateway.Generation, names: make([]string, len(gateway.Spec.Routes)), problems: map[int]health.Trouble{}}
 	for _, route := range compiled.Routes {
 		c.names[route.Index] = route.Name
@@ -48,7 +50,8 @@ func checkRoutes(gateway *slipwayv1alpha1.APIGateway) *check {
 	}
 	for i, f := range apigateway.StreamFaults(gateway.Spec.Streams) {
 		if f != nil {
-			c.streams = append(c.streams, health.Trouble{Reason: f.Reason, Message: fmt.Sprintf("stream %q: %s", gateway.Spec.Streams[i].Name, f.Message)})
+			c.streams = append(c.streams,
+				health.Trouble{Reason: f.Reason, Message: fmt.Sprintf("stream %q: %s", gateway.Spec.Streams[i].Name, f.Message)})
 		}
 	}
 	return c
@@ -61,8 +64,10 @@ func notExposable(gateway *slipwayv1alpha1.APIGateway, host string) *health.Trou
 	case slipwayv1alpha1.ExposeIngress, slipwayv1alpha1.ExposeHTTPRoute:
 		if desired.IsAddress(host) {
 			return &health.Trouble{
-				Reason:  slipwayv1alpha1.ReasonHostNotExposed,
-				Message: fmt.Sprintf("host: %q is an address, and spec.expose.type %s takes names only: name a host or choose another type", host, exposed),
+				Reason: slipwayv1alpha1.ReasonHostNotExposed,
+				Message: fmt.Sprintf(
+					"host: %q is an address, and spec.expose.type %s takes names only: name a host or choose another type", host, exposed,
+				),
 			}
 		}
 	case slipwayv1alpha1.ExposeNodePort, slipwayv1alpha1.ExposeLoadBalancer, slipwayv1alpha1.ExposeClusterIP:
@@ -87,7 +92,8 @@ func (s *scope) digests() []string {
 func ofSpec(reason string) bool {
 	switch reason {
 	case slipwayv1alpha1.ReasonInvalidRegex, slipwayv1alpha1.ReasonInvalidRoute,
-		slipwayv1alpha1.ReasonDuplicateName, slipwayv1alpha1.ReasonHostConflict, slipwayv1alpha1.ReasonTooManyHosts, slipwayv1alpha1.ReasonHostNotExposed,
+		slipwayv1alpha1.ReasonDuplicateName,
+		slipwayv1alpha1.ReasonHostConflict, slipwayv1alpha1.ReasonTooManyHosts, slipwayv1alpha1.ReasonHostNotExposed,
 		slipwayv1alpha1.ReasonInvalidStream, slipwayv1alpha1.ReasonPortConflict:
 		return true
 	default:

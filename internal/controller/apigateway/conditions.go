@@ -74,10 +74,14 @@ func (s *scope) ready(routes slipwayv1alpha1.RoutesStatus) metav1.Condition {
 func (s *scope) readyMessage() string {
 	message := "every replica serves every route"
 	if s.parentNotWatched {
-		message += fmt.Sprintf("; status has no addresses of Gateway %q: this operator does not work in namespace %q", parentKey(s.gateway), parentKey(s.gateway).Namespace)
+		message += fmt.Sprintf("; status has no addresses of Gateway %q: this operator does not work in namespace %q", parentKey(s.gateway),
+			parentKey(s.gateway).Namespace)
 	}
 	if class := s.classWithoutAddress(); class != "" {
-		message += fmt.Sprintf("; nothing has given Ingress %q an address: it is for the controller of IngressClass %q (spec.expose.ingressClassName)", s.ingress.Name, class)
+		message += fmt.Sprintf(
+			"; nothing has given Ingress %q an address: it is for the controller of IngressClass %q (spec.expose.ingressClassName)",
+			s.ingress.Name, class,
+		)
 	}
 	return message
 }
@@ -105,8 +109,10 @@ func (s *scope) accepted() metav1.Condition {
 // ofReferences tells the reasons that are about what the spec names.
 func ofReferences(reason string) bool {
 	switch reason {
-	case slipwayv1alpha1.ReasonBackendNotFound, slipwayv1alpha1.ReasonPortNotFound, slipwayv1alpha1.ReasonUnsupportedProtocol, slipwayv1alpha1.ReasonUnsupportedService,
-		slipwayv1alpha1.ReasonSecretNotFound, slipwayv1alpha1.ReasonConfigMapNotFound, slipwayv1alpha1.ReasonInvalidCACertificates, slipwayv1alpha1.ReasonKeyNotFound, slipwayv1alpha1.ReasonInvalidSecret,
+	case slipwayv1alpha1.ReasonBackendNotFound,
+		slipwayv1alpha1.ReasonPortNotFound, slipwayv1alpha1.ReasonUnsupportedProtocol, slipwayv1alpha1.ReasonUnsupportedService,
+		slipwayv1alpha1.ReasonSecretNotFound, slipwayv1alpha1.ReasonConfigMapNotFound,
+		slipwayv1alpha1.ReasonInvalidCACertificates, slipwayv1alpha1.ReasonKeyNotFound, slipwayv1alpha1.ReasonInvalidSecret,
 		slipwayv1alpha1.ReasonInvalidCertificate, slipwayv1alpha1.ReasonCertificateExpired, slipwayv1alpha1.ReasonCertificateMismatch,
 		slipwayv1alpha1.ReasonKeysNotFetched, slipwayv1alpha1.ReasonProviderNotFetched:
 		return true
@@ -132,7 +138,8 @@ func (s *scope) resolvedRefs() metav1.Condition {
 		return status.False(slipwayv1alpha1.ConditionResolvedRefs, slipwayv1alpha1.ReasonSecretNotFound, missing)
 	}
 	if s.served.current > 0 {
-		return status.True(slipwayv1alpha1.ConditionResolvedRefs, slipwayv1alpha1.ReasonResolvedRefs, "everything that the spec names exists")
+		return status.True(slipwayv1alpha1.ConditionResolvedRefs, slipwayv1alpha1.ReasonResolvedRefs,
+			"everything that the spec names exists")
 	}
 	unknown := s.whyUnknown()
 	return metav1.Condition{
@@ -155,7 +162,8 @@ func (s *scope) whyUnknown() health.Trouble {
 
 func (s *scope) programmed() metav1.Condition {
 	if s.served.behind == nil && s.served.current > 0 {
-		return status.True(slipwayv1alpha1.ConditionProgrammed, slipwayv1alpha1.ReasonProgrammed, "every ready replica serves this generation of the spec")
+		return status.True(slipwayv1alpha1.ConditionProgrammed, slipwayv1alpha1.ReasonProgrammed,
+			"every ready replica serves this generation of the spec")
 	}
 	unknown := s.whyUnknown()
 	return status.False(slipwayv1alpha1.ConditionProgrammed, unknown.Reason, unknown.Message)
@@ -177,7 +185,8 @@ func (s *scope) progressing() metav1.Condition {
 		starting := s.notReady()
 		return status.True(slipwayv1alpha1.ConditionProgressing, starting.Reason, starting.Message)
 	default:
-		return status.False(slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ReasonRolloutComplete, "every pod is of the current template")
+		return status.False(slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ReasonRolloutComplete,
+			"every pod is of the current template")
 	}
 }
 

@@ -20,7 +20,10 @@ func (s *scope) notExposed() *health.Trouble {
 		return nil
 	}
 	if s.parent.UID == "" && !s.parentNotWatched {
-		return &health.Trouble{Reason: slipwayv1alpha1.ReasonParentNotFound, Message: fmt.Sprintf("spec.expose.gateway: there is no Gateway %q", parentKey(s.gateway))}
+		return &health.Trouble{
+			Reason:  slipwayv1alpha1.ReasonParentNotFound,
+			Message: fmt.Sprintf("spec.expose.gateway: there is no Gateway %q", parentKey(s.gateway)),
+		}
 	}
 	_, refusal := s.parentTakes()
 	return refusal
@@ -38,7 +41,8 @@ func (s *scope) exposureUnknown() *health.Trouble {
 	}
 	return &health.Trouble{
 		Reason: slipwayv1alpha1.ReasonParentNotWatched,
-		Message: fmt.Sprintf("spec.expose.gateway: Gateway %q has not taken every HTTPRoute, and this operator may not look whether it exists: it does not work in namespace %q",
+		Message: fmt.Sprintf("spec.expose.gateway: Gateway %q has not taken every HTTPRoute, and this operator may not look whether it "+
+			"exists: it does not work in namespace %q",
 			parentKey(s.gateway), parentKey(s.gateway).Namespace),
 	}
 }
@@ -87,8 +91,9 @@ func (s *scope) parentTakesOne(route *gatewayv1.HTTPRoute) (bool, *health.Troubl
 		c := meta.FindStatusCondition(reported, string(conditionType))
 		if c != nil && c.Status == metav1.ConditionFalse && c.ObservedGeneration == route.Generation {
 			return false, &health.Trouble{
-				Reason:  slipwayv1alpha1.ReasonParentRefused,
-				Message: fmt.Sprintf("spec.expose.gateway: Gateway %q does not take HTTPRoute %q: %s=False, %s: %s", parentKey(s.gateway), route.Name, c.Type, c.Reason, c.Message),
+				Reason: slipwayv1alpha1.ReasonParentRefused,
+				Message: fmt.Sprintf("spec.expose.gateway: Gateway %q does not take HTTPRoute %q: %s=False, %s: %s", parentKey(s.gateway),
+					route.Name, c.Type, c.Reason, c.Message),
 			}
 		}
 	}

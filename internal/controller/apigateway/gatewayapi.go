@@ -51,7 +51,8 @@ func (g *gatewayAPI) setup(mgr ctrl.Manager, options Options, watch func(source.
 	if err != nil {
 		return err
 	}
-	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &slipwayv1alpha1.APIGateway{}, handler.OnlyControllerOwner())
+	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &slipwayv1alpha1.APIGateway{},
+		handler.OnlyControllerOwner())
 	if err := errors.Join(
 		g.kinds.Watch(watch, &gatewayv1.HTTPRoute{}, owner),
 		g.kinds.Watch(watch, &gatewayv1.Gateway{}, attached(mgr.GetClient())),
@@ -70,7 +71,8 @@ func (g *gatewayAPI) applier() (*apply.Applier, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.running.CompareAndSwap(nil, &apply.Applier{Client: in, Live: g.live, FieldManager: FieldManager, Fresh: g.fresh, Repaired: g.repaired})
+	g.running.CompareAndSwap(nil,
+		&apply.Applier{Client: in, Live: g.live, FieldManager: FieldManager, Fresh: g.fresh, Repaired: g.repaired})
 	return g.running.Load(), nil
 }
 
@@ -150,7 +152,8 @@ func (g *gatewayAPI) apply(ctx context.Context, s *scope) error {
 	}
 	if !found {
 		return outcome.Blockedf(kindRecheck, slipwayv1alpha1.ReasonKindNotFound,
-			"spec.expose.type is HTTPRoute, and the cluster does not have the kinds HTTPRoute and Gateway of %s/%s: install the Gateway API or choose another type",
+			"spec.expose.type is HTTPRoute, and the cluster does not have the kinds HTTPRoute and Gateway of %s/%s: install the Gateway "+
+				"API or choose another type",
 			gatewayv1.GroupName, gatewayv1.GroupVersion.Version)
 	}
 	if s.gatewayAPI == nil {

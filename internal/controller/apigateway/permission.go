@@ -17,7 +17,8 @@ func (r *Reconciler) exposeRefusal(gateway *slipwayv1alpha1.APIGateway) *outcome
 		return nil
 	}
 	return outcome.Invalidf(slipwayv1alpha1.ReasonExposeNotPermitted,
-		"spec.expose.gateway: the operator may not make HTTPRoutes for Gateway %q; its option --httproute-gateways, value gateway.httpRouteGateways of the chart, permits it",
+		"spec.expose.gateway: the operator may not make HTTPRoutes for Gateway %q; its option --httproute-gateways, value "+
+			"gateway.httpRouteGateways of the chart, permits it",
 		parent)
 }
 

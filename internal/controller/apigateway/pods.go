@@ -114,8 +114,9 @@ func (s *scope) judgeNewcomers() {
 		case answer.State == replica.Silent && answer.Document == nil:
 			// A gateway listens as soon as it runs. It may still be one, on a busy node.
 			s.rollout.Trouble = &health.Trouble{
-				Reason:  slipwayv1alpha1.ReasonImageIncompatible,
-				Message: fmt.Sprintf("pod %q runs, and nothing answers on its admin port: its image is no gateway of this release, or starts slowly: check spec.image", pod.Name),
+				Reason: slipwayv1alpha1.ReasonImageIncompatible,
+				Message: fmt.Sprintf("pod %q runs, and nothing answers on its admin port: its image is no gateway of this release, or "+
+					"starts slowly: check spec.image", pod.Name),
 			}
 			return
 		}

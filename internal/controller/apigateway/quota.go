@@ -43,7 +43,8 @@ func (r *Reconciler) keepQuotaSecret(ctx context.Context, s *scope) error {
 	if _, err := rand.Read(key); err != nil {
 		return fmt.Errorf("make a key: %w", err)
 	}
-	if _, err := r.kit.Applier.CreateOnly(ctx, s.gateway, apply.Child{Desired: desired.QuotaSecret(s.gateway, key), Current: current}); err != nil {
+	if _, err := r.kit.Applier.CreateOnly(ctx, s.gateway,
+		apply.Child{Desired: desired.QuotaSecret(s.gateway, key), Current: current}); err != nil {
 		return err
 	}
 	r.quotaSecrets.Add(s.gateway.UID, current.UID)

@@ -71,7 +71,10 @@ func (s *scope) judgePod(pod *corev1.Pod, answer replica.Answer) {
 	case replica.Incompatible:
 		found := incompatible(pod, answer)
 		if !s.counts(pod, found.Reason) {
-			found = &health.Trouble{Reason: slipwayv1alpha1.ReasonReplicaBehind, Message: fmt.Sprintf("pod %q does not say what it serves: %s", pod.Name, answer.Detail)}
+			found = &health.Trouble{
+				Reason:  slipwayv1alpha1.ReasonReplicaBehind,
+				Message: fmt.Sprintf("pod %q does not say what it serves: %s", pod.Name, answer.Detail),
+			}
 		}
 		s.fallBehind(nil, found.Reason, found.Message)
 	case replica.Crowded:
@@ -88,7 +91,8 @@ func (s *scope) judgeDocument(pod *corev1.Pod, doc *document.Document) {
 	case ours && doc.Generation > generation:
 		// The operator's cache is stale, unless the pod has made it up.
 		s.unsettled, s.staleCache = true, true
-		s.fallBehind(nil, slipwayv1alpha1.ReasonReplicaBehind, fmt.Sprintf("pod %q says that it serves a spec that there is not yet", pod.Name))
+		s.fallBehind(nil, slipwayv1alpha1.ReasonReplicaBehind,
+			fmt.Sprintf("pod %q says that it serves a spec that there is not yet", pod.Name))
 	case doc.Stale():
 		found := staleness(pod)
 		s.fallBehind(doc, found.Reason, found.Message)
@@ -203,8 +207,9 @@ func hostConflict(host, owner string) health.Trouble {
 
 func tooManyHosts(host, namespace string) health.Trouble {
 	return health.Trouble{
-		Reason:  slipwayv1alpha1.ReasonTooManyHosts,
-		Message: fmt.Sprintf("host: %q is not exposed: the APIGateways of namespace %q have %d hosts, and may have no more: remove others, or use another namespace", host, namespace, hosts.MaxHosts),
+		Reason: slipwayv1alpha1.ReasonTooManyHosts,
+		Message: fmt.Sprintf("host: %q is not exposed: the APIGateways of namespace %q have %d hosts, and may have no more: remove "+
+			"others, or use another namespace", host, namespace, hosts.MaxHosts),
 	}
 }
 

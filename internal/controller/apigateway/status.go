@@ -65,7 +65,8 @@ func (s *scope) terminatingStatus(now time.Time) slipwayv1alpha1.APIGatewayStatu
 	going := conditions[0].Message
 	seen := s.generationOfSpec()
 	for _, conditionType := range []string{slipwayv1alpha1.ConditionAccepted, slipwayv1alpha1.ConditionResolvedRefs} {
-		if reported := meta.FindStatusCondition(s.gateway.Status.Conditions, conditionType); reported != nil && reported.ObservedGeneration >= seen {
+		if reported := meta.FindStatusCondition(s.gateway.Status.Conditions,
+			conditionType); reported != nil && reported.ObservedGeneration >= seen {
 			conditions = append(conditions, *reported)
 			continue
 		}

@@ -67,7 +67,8 @@ func (r *Reconciler) start(ctx context.Context, s *scope) error {
 	if _, err := r.kit.Get(ctx, types.NamespacedName{Namespace: s.backup.Namespace, Name: name}, run); err != nil {
 		return err
 	}
-	if _, err := r.kit.Applier.CreateOnly(ctx, s.backup, apply.Child{Desired: desired.Run(s.backup, s.plan.slot), Current: run}); err != nil {
+	if _, err := r.kit.Applier.CreateOnly(ctx, s.backup,
+		apply.Child{Desired: desired.Run(s.backup, s.plan.slot), Current: run}); err != nil {
 		return err
 	}
 	s.started = name
@@ -77,7 +78,8 @@ func (r *Reconciler) start(ctx context.Context, s *scope) error {
 
 // see notes the slots that were seen to.
 func (s *scope) see() {
-	if s.plan.handled.IsZero() || (s.lastSlot != nil && !s.plan.handled.After(s.lastSlot.Time)) || (s.lastSlot == nil && s.plan.slot.IsZero() && s.plan.missed == 0) {
+	if s.plan.handled.IsZero() || (s.lastSlot != nil && !s.plan.handled.After(s.lastSlot.Time)) ||
+		(s.lastSlot == nil && s.plan.slot.IsZero() && s.plan.missed == 0) {
 		return
 	}
 	handled := metav1.NewTime(s.plan.handled)

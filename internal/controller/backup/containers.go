@@ -85,7 +85,10 @@ func (r *Reconciler) missingContainers(ctx context.Context, backup *slipwayv1alp
 			return nil, outcome.Classify("the pods of "+workload.called, err)
 		}
 		if !added {
-			all = append(all, outcome.Waitingf(0, slipwayv1alpha1.ReasonContainerNotFound, "%s has no container %q (%s)", workload.called, c.name, c.field))
+			all = append(all,
+				outcome.Waitingf(
+					0, slipwayv1alpha1.ReasonContainerNotFound, "%s has no container %q (%s)", workload.called, c.name, c.field,
+				))
 		}
 	}
 	return all, nil
@@ -100,7 +103,8 @@ func (r *Reconciler) isAdded(ctx context.Context, namespace string, of template,
 		return false, nil
 	}
 	pods := &corev1.PodList{}
-	if err := r.kit.Live.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels(of.labels), client.Limit(mostPods)); err != nil {
+	if err := r.kit.Live.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels(of.labels),
+		client.Limit(mostPods)); err != nil {
 		return false, err
 	}
 	return slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool {

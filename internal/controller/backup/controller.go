@@ -113,7 +113,8 @@ func (r *Reconciler) writeStatus(ctx context.Context, s *scope, next slipwayv1al
 	_, written, err := status.Update(ctx, r.kit.Statuses, s.backup, &s.backup.Status, next, withDetails, &s.recheck)
 	if written && missed > 0 {
 		r.metrics.missed.Add(float64(missed))
-		r.kit.Warn(s.backup, slipwayv1alpha1.ReasonSlotMissed, "times of the schedule went by without a run: status.missedSlots counts them")
+		r.kit.Warn(s.backup, slipwayv1alpha1.ReasonSlotMissed,
+			"times of the schedule went by without a run: status.missedSlots counts them")
 	}
 	if written && failed != "" {
 		r.metrics.drillFailures.WithLabelValues(failed).Inc()

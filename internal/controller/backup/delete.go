@@ -169,7 +169,8 @@ func (r *Reconciler) mayHaveRepository(ctx context.Context, s *scope) (bool, err
 	if err := r.kit.Live.List(ctx, runs, client.InNamespace(s.backup.Namespace)); err != nil {
 		return false, outcome.Classify("the BackupRuns of the namespace", err)
 	}
-	if err := r.kit.Live.List(ctx, jobs, client.InNamespace(s.backup.Namespace), client.HasLabels{slipwayv1alpha1.LabelBackupRun}); err != nil {
+	if err := r.kit.Live.List(ctx, jobs, client.InNamespace(s.backup.Namespace),
+		client.HasLabels{slipwayv1alpha1.LabelBackupRun}); err != nil {
 		return false, outcome.Classify("the Jobs of the namespace", err)
 	}
 	// Of a run that somebody has deleted nobody knows whether it had a Job.

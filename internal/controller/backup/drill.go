@@ -110,7 +110,9 @@ func (s *scope) beginDrill(planned drillPlan, now time.Time) {
 		LastSlot: before.LastSlot, LastRequest: before.LastRequest,
 	}
 	if run == nil {
-		s.applyDrill(s.drillProgress().Fail(slipwayv1alpha1.ReasonNoCopy, "there is no BackupRun with a verified copy to restore", now), now)
+		s.applyDrill(
+			s.drillProgress().Fail(slipwayv1alpha1.ReasonNoCopy, "there is no BackupRun with a verified copy to restore", now), now,
+		)
 		return
 	}
 	s.drill.Run = run.Name
@@ -140,7 +142,9 @@ func (s *scope) drillProgress() mover.RunProgress {
 }
 
 // followDrill makes the Job of the present attempt, unless it is there, and says what follows from what it has come to.
-func (r *Reconciler) followDrill(ctx context.Context, s *scope, run *slipwayv1alpha1.BackupRun, job *batchv1.Job, now time.Time) (mover.Next, error) {
+func (r *Reconciler) followDrill(
+	ctx context.Context, s *scope, run *slipwayv1alpha1.BackupRun, job *batchv1.Job, now time.Time,
+) (mover.Next, error) {
 	progress := s.drillProgress()
 	wait := func(reason, message string) (mover.Next, error) {
 		return progress.Wait(&health.Trouble{Reason: reason, Message: message}, now), nil
@@ -154,7 +158,8 @@ func (r *Reconciler) followDrill(ctx context.Context, s *scope, run *slipwayv1al
 			next.Recheck = begins.Sub(now)
 			return next, err
 		case run == nil:
-			return progress.Fail(slipwayv1alpha1.ReasonRunNotFound, fmt.Sprintf("there is no BackupRun %q any more, which the drill is about", s.drill.Run), now), nil
+			return progress.Fail(slipwayv1alpha1.ReasonRunNotFound,
+				fmt.Sprintf("there is no BackupRun %q any more, which the drill is about", s.drill.Run), now), nil
 		case s.drillWaits():
 			return wait(slipwayv1alpha1.ReasonQueued, "a run or the removal of old copies is under way")
 		}
@@ -193,20 +198,24 @@ func (s *scope) acceptDrill(progress mover.RunProgress, seen mover.Observation, 
 	switch {
 	case restored == nil || restored.Drill == nil || compared == nil || compared.Drill == nil:
 		return refuse(slipwayv1alpha1.ReasonMoverFailed, "a step did not say what it did")
-	case restored.RepositoryID == "" || restored.RepositoryID != compared.RepositoryID, s.repositoryID != "" && restored.RepositoryID != s.repositoryID:
+	case restored.RepositoryID == "" || restored.RepositoryID != compared.RepositoryID,
+		s.repositoryID != "" && restored.RepositoryID != s.repositoryID:
 		return refuse(slipwayv1alpha1.ReasonWrongRepository, "the copy was restored from another repository than it was compared with")
-	case restored.Drill.Volumes == 0 || restored.Drill.Volumes != compared.Drill.Volumes, run != nil && restored.Drill.Volumes != len(run.Status.Volumes):
+	case restored.Drill.Volumes == 0 || restored.Drill.Volumes != compared.Drill.Volumes,
+		run != nil && restored.Drill.Volumes != len(run.Status.Volumes):
 		return refuse(slipwayv1alpha1.ReasonMoverFailed, "other volumes were compared than were restored")
 	case compared.Drill.Files == 0 && (restored.Drill.Files > 0 || (compared.Drill.Entries == 0 && !s.backup.Spec.AllowEmpty)):
 		return refuse(slipwayv1alpha1.ReasonNothingCompared, "no file was compared, so nothing is proved")
 	}
 	s.drill.ComparedFiles, s.drill.ComparedBytes = compared.Drill.Files, compared.Drill.Bytes
-	message := fmt.Sprintf("BackupRun %q was restored, and is as the source was: %d of %d files were compared", s.drill.Run, compared.Drill.Files, restored.Drill.Files)
+	message := fmt.Sprintf("BackupRun %q was restored, and is as the source was: %d of %d files were compared", s.drill.Run,
+		compared.Drill.Files, restored.Drill.Files)
 	if compared.Drill.Changed > 0 {
 		message += fmt.Sprintf(", %d had changed while they were read", compared.Drill.Changed)
 	}
 	return mover.Next{
-		Phase: slipwayv1alpha1.BackupCompleted, Reason: slipwayv1alpha1.ReasonDrillPassed, Message: message, Attempt: progress.Attempt, Begins: progress.AttemptBegan,
+		Phase: slipwayv1alpha1.BackupCompleted, Reason: slipwayv1alpha1.ReasonDrillPassed, Message: message, Attempt: progress.Attempt,
+		Begins: progress.AttemptBegan,
 	}
 }
 
@@ -242,7 +251,8 @@ func (r *Reconciler) makeDrill(ctx context.Context, s *scope, run *slipwayv1alph
 	}
 	built, err := desired.DrillJob(desired.DrillInputs{
 		Backup: s.backup, Place: s.place, Image: r.image, Drill: s.drill.Name, Attempt: s.drill.Attempt, Number: s.drill.Jobs,
-		Run: run, NotBefore: s.drillNotBefore(), Claims: claims, Identity: identityOf(run, claims, pods).As(s.backup.Spec.Mover), Deadline: left,
+		Run: run, NotBefore: s.drillNotBefore(), Claims: claims, Identity: identityOf(run, claims, pods).As(s.backup.Spec.Mover),
+		Deadline: left,
 	})
 	if err != nil {
 		return err
@@ -346,7 +356,8 @@ func (s *scope) drillPassed() []metav1.Condition {
 		return nil
 	}
 	c := metav1.Condition{
-		Type: slipwayv1alpha1.ConditionDrillPassed, Status: metav1.ConditionUnknown, Reason: slipwayv1alpha1.ReasonNoDrill, Message: "no drill has ended yet",
+		Type: slipwayv1alpha1.ConditionDrillPassed, Status: metav1.ConditionUnknown, Reason: slipwayv1alpha1.ReasonNoDrill,
+		Message: "no drill has ended yet",
 	}
 	switch d := s.drill; {
 	case d.LastTime == nil && d.UnderWay() && d.Reason != "" && !goesOn(d.Reason):

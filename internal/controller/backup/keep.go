@@ -129,7 +129,8 @@ func (r *Reconciler) keep(ctx context.Context, s *scope, now time.Time) error {
 	}
 	if len(steps) == 0 {
 		s.kept = kept
-		if before := s.backup.Status.Retention; before != nil && before.Reason == slipwayv1alpha1.ReasonRetentionFailed && s.maintenanceDue(now) {
+		if before := s.backup.Status.Retention; before != nil && before.Reason == slipwayv1alpha1.ReasonRetentionFailed &&
+			s.maintenanceDue(now) {
 			kept.Reason, kept.Message = before.Reason, before.Message // what failed is not done yet
 		}
 		return nil
@@ -180,7 +181,9 @@ func (r *Reconciler) makeJob(ctx context.Context, s *scope, job *batchv1.Job, in
 }
 
 // readKept reads what came of the Job.
-func (r *Reconciler) readKept(ctx context.Context, s *scope, job *batchv1.Job, kept *slipwayv1alpha1.BackupRetentionStatus, now time.Time) error {
+func (r *Reconciler) readKept(
+	ctx context.Context, s *scope, job *batchv1.Job, kept *slipwayv1alpha1.BackupRetentionStatus, now time.Time,
+) error {
 	seen, err := r.observe(ctx, s, job, now)
 	if err != nil {
 		return err

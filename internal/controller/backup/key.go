@@ -101,7 +101,9 @@ func (r *Reconciler) makeKey(ctx context.Context, s *scope, name string) error {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Namespace: s.backup.Namespace,
-			Labels: map[string]string{slipwayv1alpha1.LabelManagedBy: slipwayv1alpha1.ManagedBySlipway, slipwayv1alpha1.LabelBackup: s.backup.Name},
+			Labels: map[string]string{
+				slipwayv1alpha1.LabelManagedBy: slipwayv1alpha1.ManagedBySlipway, slipwayv1alpha1.LabelBackup: s.backup.Name,
+			},
 		},
 		StringData: map[string]string{keyPassword: hex.EncodeToString(random)},
 	}
@@ -157,7 +159,8 @@ func (r *Reconciler) unpin(ctx context.Context, s *scope) error {
 	if _, found := secret.Data[key]; found {
 		changes[key] = nil
 	}
-	if old := string(secret.Data[mover.OldIDFile]); old != "" && (old == s.knownRepositoryID() || s.backup.OwnsKey() && s.knownRepositoryID() == "") {
+	if old := string(secret.Data[mover.OldIDFile]); old != "" &&
+		(old == s.knownRepositoryID() || s.backup.OwnsKey() && s.knownRepositoryID() == "") {
 		changes[mover.OldIDFile] = nil
 	}
 	return r.changeKey(ctx, secret, changes)
@@ -191,7 +194,9 @@ func (r *Reconciler) changeKey(ctx context.Context, secret *corev1.Secret, chang
 		return fmt.Errorf("write the ID of the repository: %w", err)
 	}
 	target := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: secret.Name, Namespace: secret.Namespace}}
-	if err := r.kit.Client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldManager), unseen); err != nil {
+	if err := r.kit.Client.Patch(
+		ctx, target, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldManager), unseen,
+	); err != nil {
 		return outcome.Classify(fmt.Sprintf("Secret %q", secret.Name), err)
 	}
 	return nil

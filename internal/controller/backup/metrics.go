@@ -26,7 +26,8 @@ var (
 	// LastVerified tells how new the newest verified copy is.
 	LastVerified = metric.Definition{
 		Name: "slipway_backup_last_verified_timestamp_seconds", Type: metric.Gauge, Labels: backupLabels,
-		Help: "When the source of the newest verified copy was read, in seconds since 1970. 0: there is no verified copy. A Backup that is suspended has none of these series.",
+		Help: "When the source of the newest verified copy was read, in seconds since 1970. 0: there is no verified copy. A Backup that " +
+			"is suspended has none of these series.",
 	}
 	// ObjectiveMet reports whether that is as new as the schedule promises.
 	ObjectiveMet = metric.Definition{
@@ -41,7 +42,8 @@ var (
 	// DrillLastSuccess tells how long ago a restore was proved.
 	DrillLastSuccess = metric.Definition{
 		Name: "slipway_backup_drill_last_success_timestamp_seconds", Type: metric.Gauge, Labels: backupLabels,
-		Help: "When the newest drill ended that passed, in seconds since 1970. 0: none has. A Backup without spec.verify.drill, or that is suspended, has none of these series.",
+		Help: "When the newest drill ended that passed, in seconds since 1970. 0: none has. A Backup without spec.verify.drill, or that " +
+			"is suspended, has none of these series.",
 	}
 	// DrillPassed tells how the newest drill went.
 	DrillPassed = metric.Definition{
@@ -59,7 +61,9 @@ var (
 		Help: "Times of schedules that went by without a run.",
 	}
 	// Metrics are all of them, for the documentation.
-	Metrics = []metric.Definition{BackupsByCondition, LastVerified, ObjectiveMet, RetentionApplied, Missed, DrillLastSuccess, DrillPassed, DrillFailures}
+	Metrics = []metric.Definition{
+		BackupsByCondition, LastVerified, ObjectiveMet, RetentionApplied, Missed, DrillLastSuccess, DrillPassed, DrillFailures,
+	}
 )
 
 type metrics struct {
@@ -76,9 +80,10 @@ type metrics struct {
 // newMetrics registers the metrics. A second controller in the same process, as in tests, shares those of the first.
 func newMetrics(cached cache.Cache) *metrics {
 	m := &metrics{
-		last:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: LastVerified.Name, Help: LastVerified.Help}, LastVerified.Labels),
-		met:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: ObjectiveMet.Name, Help: ObjectiveMet.Help}, ObjectiveMet.Labels),
-		kept:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: RetentionApplied.Name, Help: RetentionApplied.Help}, RetentionApplied.Labels),
+		last: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: LastVerified.Name, Help: LastVerified.Help}, LastVerified.Labels),
+		met:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: ObjectiveMet.Name, Help: ObjectiveMet.Help}, ObjectiveMet.Labels),
+		kept: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: RetentionApplied.Name, Help: RetentionApplied.Help},
+			RetentionApplied.Labels),
 		missed: prometheus.NewCounter(prometheus.CounterOpts{Name: Missed.Name, Help: Missed.Help}),
 	}
 	m.drillSuccess = metric.Registered(crmetrics.Registry,

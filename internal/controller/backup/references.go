@@ -36,7 +36,8 @@ import (
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch
 // +kubebuilder:rbac:groups=scheduling.k8s.io,resources=priorityclasses,verbs=get;list;watch
 
-// Named are the kinds, as metadata, of what Backups and Restores name and others make. With limited those are left out that are in no namespace.
+// Named are the kinds, as metadata, of what Backups and Restores name and others make. With limited those are left out that are in no
+// namespace.
 func Named(limited bool) []client.Object {
 	kinds := []client.Object{
 		metadataOf(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")),
@@ -60,7 +61,9 @@ func metadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 // watchNamed tells the controller of what comes and goes of what Backups name.
 func (r *Reconciler) watchNamed(cached client.Reader, controller func(source.Source) error) error {
 	// Whether it exists, and of a workload what its containers are called.
-	matters := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() }}
+	matters := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
+	}}
 	for _, object := range r.named.Objects() {
 		kind := object.GetObjectKind().GroupVersionKind().Kind
 		referrers := watch.Referrers{
@@ -130,11 +133,13 @@ func namedBy(backup *slipwayv1alpha1.Backup) []reference {
 	}
 	if spec.Mover != nil && spec.Mover.PriorityClassName != "" {
 		name(schedulingv1.SchemeGroupVersion.WithKind("PriorityClass"), "", spec.Mover.PriorityClassName,
-			slipwayv1alpha1.ReasonPriorityClassNotFound, fmt.Sprintf("PriorityClass %q", spec.Mover.PriorityClassName), "spec.mover.priorityClassName")
+			slipwayv1alpha1.ReasonPriorityClassNotFound, fmt.Sprintf("PriorityClass %q", spec.Mover.PriorityClassName),
+			"spec.mover.priorityClassName")
 	}
 	if drill := backup.Drill(); drill != nil && drill.Scratch != nil && drill.Scratch.StorageClassName != nil {
 		name(storagev1.SchemeGroupVersion.WithKind("StorageClass"), "", *drill.Scratch.StorageClassName,
-			slipwayv1alpha1.ReasonStorageClassNotFound, fmt.Sprintf("StorageClass %q", *drill.Scratch.StorageClassName), "spec.verify.drill.scratch.storageClassName")
+			slipwayv1alpha1.ReasonStorageClassNotFound, fmt.Sprintf("StorageClass %q", *drill.Scratch.StorageClassName),
+			"spec.verify.drill.scratch.storageClassName")
 	}
 	return list
 }

@@ -106,7 +106,9 @@ func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope
 		}
 	}
 	s.source = sourceOf(&s.backup.Spec)
-	if s.pullSecrets, err = pullsecret.Look(ctx, r.kit.Client, key.Namespace, pullSecretsOf(s.backup), "spec.mover.imagePullSecrets", ""); err != nil {
+	if s.pullSecrets, err = pullsecret.Look(
+		ctx, r.kit.Client, key.Namespace, pullSecretsOf(s.backup), "spec.mover.imagePullSecrets", "",
+	); err != nil {
 		return nil, err
 	}
 	s.pods, err = watch.Pods(ctx, r.kit.Client, s.backup, indexBackup)
@@ -147,7 +149,8 @@ func (s *scope) troubled() *slipwayv1alpha1.BackupRun {
 	}
 	switch run.Status.Reason {
 	case "", slipwayv1alpha1.ReasonQueued, slipwayv1alpha1.ReasonRepositoryBusy, slipwayv1alpha1.ReasonTransferring,
-		slipwayv1alpha1.ReasonVerifying, slipwayv1alpha1.ReasonTakingSnapshot, slipwayv1alpha1.ReasonHookRunning, slipwayv1alpha1.ReasonReleasing:
+		slipwayv1alpha1.ReasonVerifying,
+		slipwayv1alpha1.ReasonTakingSnapshot, slipwayv1alpha1.ReasonHookRunning, slipwayv1alpha1.ReasonReleasing:
 		return nil
 	default:
 		return run

@@ -124,11 +124,13 @@ func NewReconciler(mgr ctrl.Manager, options Options) *Reconciler {
 		references: transfer.NewReferences(tools.Client, tools.Live),
 		named:      options.Named,
 		moves:      transfer.NewJobs(tools.Live, tools.Clock),
-		writers:    lock.Writers{Applier: tools.Applier, Live: tools.Live, Clock: tools.Clock, Serial: cmp.Or(options.Serial, &lock.Serial{})},
-		metrics:    newMetrics(mgr.GetCache()),
-		image:      options.Image,
-		hooks:      options.Hooks,
-		finalizer:  finalizer.Finalizer{Client: mgr.GetClient(), Name: finalizerName, LetGo: letGo, Limit: deleteLimit},
+		writers: lock.Writers{
+			Applier: tools.Applier, Live: tools.Live, Clock: tools.Clock, Serial: cmp.Or(options.Serial, &lock.Serial{}),
+		},
+		metrics:   newMetrics(mgr.GetCache()),
+		image:     options.Image,
+		hooks:     options.Hooks,
+		finalizer: finalizer.Finalizer{Client: mgr.GetClient(), Name: finalizerName, LetGo: letGo, Limit: deleteLimit},
 	}
 }
 

@@ -46,7 +46,9 @@ func (s *scope) counts(run *slipwayv1alpha1.BackupRun) bool {
 		return false
 	}
 	claims := source.Claims()
-	return dump != "" || claims == nil || !slices.ContainsFunc(volumes, func(v slipwayv1alpha1.BackupVolume) bool { return !slices.Contains(claims, v.Claim) })
+	return dump != "" || claims == nil || !slices.ContainsFunc(volumes, func(v slipwayv1alpha1.BackupVolume) bool {
+		return !slices.Contains(claims, v.Claim)
+	})
 }
 
 // newestCopy is the newest run that completed with copies of the present source, or nil.

@@ -117,10 +117,12 @@ func (s *scope) ready() metav1.Condition {
 	case last.IsZero() && s.backup.Spec.Schedule == "":
 		return no(slipwayv1alpha1.ReasonNoCopy, s.noCopy("there is no verified copy yet"))
 	case last.IsZero():
-		return status.True(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonNoRun, "the first run is planned; there is no verified copy yet")
+		return status.True(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonNoRun,
+			"the first run is planned; there is no verified copy yet")
 	case run != nil:
 		return status.True(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonReady, fmt.Sprintf(
-			"the newest verified copy is as new as is promised; BackupRun %q makes none yet (%s): %s", run.Name, run.Status.Reason, run.Status.Message))
+			"the newest verified copy is as new as is promised; BackupRun %q makes none yet (%s): %s", run.Name, run.Status.Reason,
+			run.Status.Message))
 	default:
 		return status.True(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonReady, "the newest verified copy is as new as is promised")
 	}
@@ -144,7 +146,8 @@ func (s *scope) verified() metav1.Condition {
 	case ended.Status.Phase == slipwayv1alpha1.BackupCompleted && len(ended.Status.Volumes) > 0 && !s.counts(ended):
 		return status.False(slipwayv1alpha1.ConditionVerified, slipwayv1alpha1.ReasonNoCopy, s.noCopy("there is no verified copy yet"))
 	case ended.Status.Phase == slipwayv1alpha1.BackupCompleted:
-		return status.True(slipwayv1alpha1.ConditionVerified, slipwayv1alpha1.ReasonVerified, "BackupRun \""+ended.Name+"\": "+ended.Status.Message)
+		return status.True(slipwayv1alpha1.ConditionVerified, slipwayv1alpha1.ReasonVerified,
+			"BackupRun \""+ended.Name+"\": "+ended.Status.Message)
 	default:
 		return status.False(slipwayv1alpha1.ConditionVerified, slipwayv1alpha1.ReasonRunFailed, "BackupRun \""+ended.Name+"\" failed")
 	}
@@ -155,15 +158,20 @@ func (s *scope) objective() metav1.Condition {
 	last := s.lastBackup()
 	switch {
 	case s.backup.Spec.Schedule != "" && s.promise == nil:
-		return status.False(slipwayv1alpha1.ConditionRPOMet, slipwayv1alpha1.ReasonInvalid, "nobody can understand spec.schedule, so no run starts")
+		return status.False(slipwayv1alpha1.ConditionRPOMet, slipwayv1alpha1.ReasonInvalid,
+			"nobody can understand spec.schedule, so no run starts")
 	case s.backup.Spec.Schedule == "":
-		return status.True(slipwayv1alpha1.ConditionRPOMet, slipwayv1alpha1.ReasonNoSchedule, "there is no schedule, so nothing is promised")
+		return status.True(slipwayv1alpha1.ConditionRPOMet, slipwayv1alpha1.ReasonNoSchedule,
+			"there is no schedule, so nothing is promised")
 	case s.plan.met(last):
-		return status.True(slipwayv1alpha1.ConditionRPOMet, slipwayv1alpha1.ReasonWithinObjective, "the newest verified copy is as new as the schedule promises")
+		return status.True(slipwayv1alpha1.ConditionRPOMet, slipwayv1alpha1.ReasonWithinObjective,
+			"the newest verified copy is as new as the schedule promises")
 	case last.IsZero():
-		return status.False(slipwayv1alpha1.ConditionRPOMet, slipwayv1alpha1.ReasonNoCopy, s.noCopy("there is no verified copy, though the schedule promises one"))
+		return status.False(slipwayv1alpha1.ConditionRPOMet, slipwayv1alpha1.ReasonNoCopy,
+			s.noCopy("there is no verified copy, though the schedule promises one"))
 	default:
-		return status.False(slipwayv1alpha1.ConditionRPOMet, slipwayv1alpha1.ReasonCopyTooOld, "the newest verified copy is older than the schedule promises")
+		return status.False(slipwayv1alpha1.ConditionRPOMet, slipwayv1alpha1.ReasonCopyTooOld,
+			"the newest verified copy is older than the schedule promises")
 	}
 }
 
@@ -175,9 +183,11 @@ func (s *scope) retention() metav1.Condition {
 	run := s.newest(slipwayv1alpha1.BackupCompleted)
 	switch {
 	case desired.Retention(s.backup) == nil && (!s.covers(s.kept, run) || s.kept.Reason == ""):
-		return status.True(slipwayv1alpha1.ConditionRetentionApplied, slipwayv1alpha1.ReasonNoRetention, "everything is kept: neither spec.retention nor spec.retentionPolicy is set")
+		return status.True(slipwayv1alpha1.ConditionRetentionApplied, slipwayv1alpha1.ReasonNoRetention,
+			"everything is kept: neither spec.retention nor spec.retentionPolicy is set")
 	case run == nil:
-		return status.True(slipwayv1alpha1.ConditionRetentionApplied, slipwayv1alpha1.ReasonNoRun, "nothing is to be removed: no run has completed")
+		return status.True(slipwayv1alpha1.ConditionRetentionApplied, slipwayv1alpha1.ReasonNoRun,
+			"nothing is to be removed: no run has completed")
 	case !s.covers(s.kept, run) && s.busy != "":
 		return no(slipwayv1alpha1.ReasonRepositoryBusy, s.busy)
 	case !s.covers(s.kept, run) && s.stuck != nil:
@@ -187,7 +197,8 @@ func (s *scope) retention() metav1.Condition {
 	case s.kept.Reason != "":
 		return no(s.kept.Reason, s.kept.Message)
 	default:
-		return status.True(slipwayv1alpha1.ConditionRetentionApplied, slipwayv1alpha1.ReasonRetentionApplied, "what is not to be kept was removed")
+		return status.True(slipwayv1alpha1.ConditionRetentionApplied, slipwayv1alpha1.ReasonRetentionApplied,
+			"what is not to be kept was removed")
 	}
 }
 
@@ -195,7 +206,8 @@ func (s *scope) retention() metav1.Condition {
 func (s *scope) abnormal() []metav1.Condition {
 	var list []metav1.Condition
 	if s.backup.Spec.Suspend {
-		list = append(list, status.True(slipwayv1alpha1.ConditionSuspended, slipwayv1alpha1.ReasonSuspended, "spec.suspend lets no run start"))
+		list = append(list,
+			status.True(slipwayv1alpha1.ConditionSuspended, slipwayv1alpha1.ReasonSuspended, "spec.suspend lets no run start"))
 	}
 	if worst := outcome.Worst(s.err); worst.Stalls() {
 		list = append(list, status.True(slipwayv1alpha1.ConditionStalled, worst.Reason, worst.Message))

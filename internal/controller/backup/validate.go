@@ -82,7 +82,8 @@ func ofContent(spec *slipwayv1alpha1.BackupSpec) []problem {
 	for _, pattern := range spec.Exclude {
 		if !isPattern(pattern) {
 			found = append(found, problem{"exclude", text.Printable(pattern) +
-				" is no pattern: it must name something, hold no empty element, and close each '[' with ']', such as *.tmp, cache/ or a/**/b"})
+				" is no pattern: it must name something, hold no empty element, and close each '[' with ']', such as *.tmp, " +
+				"cache/ or a/**/b"})
 		}
 	}
 	return found
@@ -189,7 +190,8 @@ func refusal(before, backup *slipwayv1alpha1.Backup) error {
 	var refused field.ErrorList
 	for _, p := range problems(&backup.Spec) {
 		if !known[p] {
-			refused = append(refused, field.Invalid(field.NewPath("spec", strings.Split(p.field, ".")...), field.OmitValueType{}, p.message))
+			refused = append(refused,
+				field.Invalid(field.NewPath("spec", strings.Split(p.field, ".")...), field.OmitValueType{}, p.message))
 		}
 	}
 	if len(refused) == 0 {

@@ -94,7 +94,8 @@ func (a *admission) wakeNext(now time.Time) {
 
 // why is what the status of a run says that waits for admission. It is true as long as it waits.
 func (a *admission) why() string {
-	return fmt.Sprintf("its turn has not come: places for %d runs go round the namespaces of the cluster, and a namespace takes another one only while more are free than it has", a.queue.limit)
+	return fmt.Sprintf("its turn has not come: places for %d runs go round the namespaces of the cluster, and a namespace takes another "+
+		"one only while more are free than it has", a.queue.limit)
 }
 
 func keyOf(run *slipwayv1alpha1.BackupRun) types.NamespacedName {
@@ -105,7 +106,9 @@ func keyOf(run *slipwayv1alpha1.BackupRun) types.NamespacedName {
 func (r *Reconciler) wait(ctx context.Context, s *scope, now time.Time) error {
 	runs, works := s.run.Status.Phase == slipwayv1alpha1.BackupRunning, s.works()
 	if !s.backup.DeletionTimestamp.IsZero() && !works && s.current < len(s.volumes) {
-		return outcome.Waitingf(0, slipwayv1alpha1.ReasonTerminating, "Backup %q is being deleted: no copy is made for it any more", s.backup.Name)
+		return outcome.Waitingf(
+			0, slipwayv1alpha1.ReasonTerminating, "Backup %q is being deleted: no copy is made for it any more", s.backup.Name,
+		)
 	}
 	if !runs {
 		if earlier := s.earlier(); earlier != "" {

@@ -56,8 +56,8 @@ type Reconciler struct {
 // The operator's rights. Volumes, and the pods and workloads that use them, are read when a Job is made for them. They are
 // never changed. The right to run hooks is not among them: it is in a role of its own, which only who asks for it gets. A run
 // with a pending hook is patched: it gets a finalizer. One by hand gets its Backup as owner, which waits for it when it is deleted
-// in the foreground: that takes the right to the finalizers of Backups. The claims that are made and deleted are those of volumes that are made
-// from a snapshot.
+// in the foreground: that takes the right to the finalizers of Backups. The claims that are made and deleted are those of volumes that are
+// made from a snapshot.
 //
 // +kubebuilder:rbac:groups=slipway.dev,resources=backupruns,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=slipway.dev,resources=backupruns/status,verbs=get;patch

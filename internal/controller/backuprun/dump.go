@@ -20,7 +20,8 @@ import (
 // dump returns the container whose output is kept, and who it runs as.
 func (r *Reconciler) dump(ctx context.Context, s *scope) (*mover.DumpContainer, mover.Identity, error) {
 	if s.backup.Spec.Dump == nil {
-		return nil, mover.Identity{}, outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.dump of the Backup was removed while the run was under way")
+		return nil, mover.Identity{}, outcome.Invalidf(slipwayv1alpha1.ReasonInvalid,
+			"spec.dump of the Backup was removed while the run was under way")
 	}
 	source, err := mover.ParseSource(s.backup.Spec.Source)
 	if err != nil {
@@ -37,7 +38,8 @@ func (r *Reconciler) dump(ctx context.Context, s *scope) (*mover.DumpContainer, 
 	container := containerOf(template, s.backup.Spec.Dump.Container)
 	if container == nil {
 		return nil, mover.Identity{}, outcome.Invalidf(
-			slipwayv1alpha1.ReasonInvalid, "%s has no container %q (spec.dump.container of the Backup)", source, s.backup.Spec.Dump.Container)
+			slipwayv1alpha1.ReasonInvalid, "%s has no container %q (spec.dump.container of the Backup)", source,
+			s.backup.Spec.Dump.Container)
 	}
 	id, known := mover.IdentityIn(&corev1.Pod{Spec: template.Spec}, container.Name)
 	if !known {
@@ -52,7 +54,9 @@ func (r *Reconciler) dump(ctx context.Context, s *scope) (*mover.DumpContainer, 
 }
 
 // template returns the pod template of a workload, and how its pods are found.
-func (r *Reconciler) template(ctx context.Context, key types.NamespacedName, source mover.Source) (corev1.PodTemplateSpec, *metav1.LabelSelector, error) {
+func (r *Reconciler) template(
+	ctx context.Context, key types.NamespacedName, source mover.Source,
+) (corev1.PodTemplateSpec, *metav1.LabelSelector, error) {
 	if source.Kind == mover.SourceStatefulSet {
 		set := &appsv1.StatefulSet{}
 		err := r.source(ctx, key, source, set)
@@ -95,7 +99,8 @@ func (r *Reconciler) identityOfClaim(ctx context.Context, key types.NamespacedNa
 	err := r.kit.Live.Get(ctx, key, &corev1.PersistentVolumeClaim{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return mover.Identity{}, outcome.Waitingf(transfer.Recheck, slipwayv1alpha1.ReasonSourceNotFound, "there is no PersistentVolumeClaim %q (spec.source of the Backup)", key.Name)
+		return mover.Identity{}, outcome.Waitingf(transfer.Recheck, slipwayv1alpha1.ReasonSourceNotFound,
+			"there is no PersistentVolumeClaim %q (spec.source of the Backup)", key.Name)
 	case err != nil:
 		return mover.Identity{}, outcome.Classify("the claim in spec.source", err)
 	}

@@ -57,7 +57,8 @@ func (r *Reconciler) runHooks(s *scope, now time.Time) {
 }
 
 // hooksDisabled is said of hooks that the operator does not run.
-const hooksDisabled = "spec.hooks of the Backup: this operator runs no commands in pods; whoever installs it can let it, with --backup-hooks"
+const hooksDisabled = "spec.hooks of the Backup: this operator runs no commands in pods; whoever installs it can let it, with " +
+	"--backup-hooks"
 
 // quiesce has the before hooks run in the pods of a volume, and reports whether it may be read.
 func (r *Reconciler) quiesce(ctx context.Context, s *scope, claim string, now time.Time) (ready bool, err error) {
@@ -114,7 +115,8 @@ func (r *Reconciler) free(ctx context.Context, s *scope, targets []hook.Target) 
 		}
 		for _, pod := range other.Status.Hooks.Pods {
 			if slices.Contains(targets, hook.Target{Pod: pod.Pod, UID: pod.UID}) {
-				return outcome.Waitingf(transfer.Recheck, slipwayv1alpha1.ReasonQueued, "the hooks of BackupRun %q hold a pod of the volume", other.Name)
+				return outcome.Waitingf(transfer.Recheck, slipwayv1alpha1.ReasonQueued,
+					"the hooks of BackupRun %q hold a pod of the volume", other.Name)
 			}
 		}
 	}
@@ -165,9 +167,12 @@ func (r *Reconciler) settle(ctx context.Context, s *scope, now time.Time) {
 	}
 	switch {
 	case leaves && hook.Pending(s.hooks):
-		s.next = s.staying(slipwayv1alpha1.ReasonReleasing, "the attempt has ended; the after hook (spec.hooks.after of the Backup) runs", now)
+		s.next = s.staying(
+			slipwayv1alpha1.ReasonReleasing, "the attempt has ended; the after hook (spec.hooks.after of the Backup) runs", now,
+		)
 	case s.err == nil && s.hooks.Phase == slipwayv1alpha1.HooksAfter && s.snapshot.UID != "" && s.job.UID == "":
-		s.next = s.staying(slipwayv1alpha1.ReasonReleasing, "no copy is made before the after hook (spec.hooks.after of the Backup) has run", now)
+		s.next = s.staying(slipwayv1alpha1.ReasonReleasing,
+			"no copy is made before the after hook (spec.hooks.after of the Backup) has run", now)
 	case s.hooks.Phase == slipwayv1alpha1.HooksBefore:
 		s.next = s.staying(slipwayv1alpha1.ReasonHookRunning, "the before hook (spec.hooks.before of the Backup) runs", now)
 	}
@@ -206,7 +211,8 @@ func (r *Reconciler) letGo(ctx context.Context, s *scope, now time.Time) error {
 	})
 	if (why == finalizer.LetGo || why == finalizer.OutOfTime) && hook.Pending(s.hooks) {
 		r.metrics.hooksLeft.Inc()
-		r.kit.Warn(s.run, slipwayv1alpha1.ReasonHookLeft, "the run goes, and its after hook (spec.hooks.after of the Backup) has not run: the workload may still be held")
+		r.kit.Warn(s.run, slipwayv1alpha1.ReasonHookLeft,
+			"the run goes, and its after hook (spec.hooks.after of the Backup) has not run: the workload may still be held")
 	}
 	return err
 }

@@ -100,7 +100,9 @@ func (s *scope) follow(now time.Time) mover.Next {
 		return next
 	}
 	if hook.Pending(s.hooks) {
-		return s.staying(slipwayv1alpha1.ReasonReleasing, "the copy was read back; the after hook (spec.hooks.after of the Backup) runs", now)
+		return s.staying(
+			slipwayv1alpha1.ReasonReleasing, "the copy was read back; the after hook (spec.hooks.after of the Backup) runs", now,
+		)
 	}
 	return s.accept(now)
 }
@@ -190,7 +192,8 @@ func (s *scope) whatWasRead() string {
 	}
 	message := "every copy was read back"
 	if v := s.verification; v != nil && v.ReadFiles < files {
-		message = fmt.Sprintf("every copy was checked, and %d of %s read back (spec.verify.mode of the Backup)", v.ReadFiles, text.Count(files, "file"))
+		message = fmt.Sprintf("every copy was checked, and %d of %s read back (spec.verify.mode of the Backup)", v.ReadFiles,
+			text.Count(files, "file"))
 	}
 	if s.leftOut > 0 {
 		message += fmt.Sprintf("; %s of former pods left out: a Backup takes %d volumes (volumes and leftOut in status)",

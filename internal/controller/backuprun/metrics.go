@@ -51,7 +51,8 @@ var failureReasons = []string{
 	slipwayv1alpha1.ReasonTerminating, slipwayv1alpha1.ReasonSourceNotFound, slipwayv1alpha1.ReasonSourceHasNoVolume,
 	slipwayv1alpha1.ReasonVolumeNotBound, slipwayv1alpha1.ReasonVolumeInUse, slipwayv1alpha1.ReasonSecretNotFound,
 	slipwayv1alpha1.ReasonDeadlineExceeded, slipwayv1alpha1.ReasonPodPending, slipwayv1alpha1.ReasonPodLost, slipwayv1alpha1.ReasonEvicted,
-	slipwayv1alpha1.ReasonOOMKilled, slipwayv1alpha1.ReasonInvalid, slipwayv1alpha1.ReasonWrongPassword, slipwayv1alpha1.ReasonWrongRepository,
+	slipwayv1alpha1.ReasonOOMKilled, slipwayv1alpha1.ReasonInvalid, slipwayv1alpha1.ReasonWrongPassword,
+	slipwayv1alpha1.ReasonWrongRepository,
 	slipwayv1alpha1.ReasonRepositoryNotFound, slipwayv1alpha1.ReasonDestinationNotEmpty, slipwayv1alpha1.ReasonUnreachable,
 	slipwayv1alpha1.ReasonAccessDenied, slipwayv1alpha1.ReasonNoSpace, slipwayv1alpha1.ReasonSourceUnreadable,
 	slipwayv1alpha1.ReasonSourceEmpty, slipwayv1alpha1.ReasonHalfRestored, slipwayv1alpha1.ReasonCorrupt, slipwayv1alpha1.ReasonMoverFailed,
@@ -94,7 +95,8 @@ func newMetrics(cached cache.Cache) *metrics {
 	}
 	kit.CountConditions(
 		cached, RunsByCondition, &slipwayv1alpha1.BackupRun{}, &slipwayv1alpha1.BackupRunList{},
-		slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ConditionLiveSource,
+		slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ConditionStalled,
+		slipwayv1alpha1.ConditionLiveSource,
 		slipwayv1alpha1.ConditionCrashConsistent, slipwayv1alpha1.ConditionHookAfterFailed)
 	return m
 }

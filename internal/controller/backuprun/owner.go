@@ -21,7 +21,9 @@ func (r *Reconciler) adopt(ctx context.Context, s *scope) error {
 	case s.run.IsOf(s.backup):
 		return r.kit.Applier.Adopt(ctx, s.backup, apply.Child{Desired: desired.Owned(s.run, s.backup), Current: s.run})
 	case controller == nil && s.run.Status.StartTime == nil:
-		return outcome.Waitingf(0, slipwayv1alpha1.ReasonTerminating, "Backup %q is being deleted: no copy is made for it any more", s.backup.Name)
+		return outcome.Waitingf(
+			0, slipwayv1alpha1.ReasonTerminating, "Backup %q is being deleted: no copy is made for it any more", s.backup.Name,
+		)
 	}
 	// A stale cache may still have the Backup that was there before.
 	if err := r.confirmBackup(ctx, s); err != nil {
@@ -29,7 +31,8 @@ func (r *Reconciler) adopt(ctx context.Context, s *scope) error {
 	}
 	if controller != nil && (controller.Kind != "Backup" || controller.Name != s.backup.Name) {
 		return outcome.Invalidf(slipwayv1alpha1.ReasonOtherController,
-			"%s %q controls this run, and only its Backup may: make one without another controller in metadata.ownerReferences", controller.Kind, controller.Name)
+			"%s %q controls this run, and only its Backup may: make one without another controller in metadata.ownerReferences",
+			controller.Kind, controller.Name)
 	}
 	return outcome.Invalidf(slipwayv1alpha1.ReasonBackupReplaced,
 		"this run is of a Backup %q that was deleted, and the one that has the name now is another", s.backup.Name)

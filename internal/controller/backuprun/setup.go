@@ -119,7 +119,8 @@ func NewReconciler(mgr ctrl.Manager, options Options) (*Reconciler, error) {
 	}
 	// VolumeSnapshots, and the claims of volumes that are made from them, are in no cache. A client that has a cache would start
 	// a watch when it writes one.
-	direct, err := client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	direct, err := client.New(mgr.GetConfig(),
+		client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
@@ -141,9 +142,11 @@ func NewReconciler(mgr ctrl.Manager, options Options) (*Reconciler, error) {
 		kit:        tools,
 		references: transfer.NewReferences(tools.Client, tools.Live),
 		moves:      transfer.NewJobs(tools.Live, tools.Clock),
-		writers:    lock.Writers{Applier: tools.Applier, Live: tools.Live, Clock: tools.Clock, Serial: cmp.Or(options.Serial, &lock.Serial{})},
-		exec:       exec,
-		calls:      background.New[call, hook.Ended](maxCalls, maxCallsPerNamespace),
+		writers: lock.Writers{
+			Applier: tools.Applier, Live: tools.Live, Clock: tools.Clock, Serial: cmp.Or(options.Serial, &lock.Serial{}),
+		},
+		exec:  exec,
+		calls: background.New[call, hook.Ended](maxCalls, maxCallsPerNamespace),
 		finalizer: finalizer.Finalizer{
 			Client: mgr.GetClient(), Name: finalizerHooks, LetGo: slipwayv1alpha1.AnnotationLeaveHooks, Limit: holdLimit,
 		},

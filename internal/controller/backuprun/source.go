@@ -42,7 +42,8 @@ func (r *Reconciler) claims(ctx context.Context, namespace string, source mover.
 			return sourced{}, err
 		}
 		if source.Kind == mover.SourceWebApp && deployment.Labels[slipwayv1alpha1.LabelWebApp] != source.Name {
-			return sourced{}, outcome.Waitingf(transfer.Recheck, slipwayv1alpha1.ReasonSourceNotFound, "there is no %s (spec.source of the Backup)", source)
+			return sourced{}, outcome.Waitingf(transfer.Recheck, slipwayv1alpha1.ReasonSourceNotFound,
+				"there is no %s (spec.source of the Backup)", source)
 		}
 		template = deployment.Spec.Template
 	case mover.SourceStatefulSet:
@@ -61,13 +62,15 @@ func (r *Reconciler) claims(ctx context.Context, namespace string, source mover.
 	case !fits:
 		return sourced{}, tooManyVolumes(source)
 	case len(found.names) == 0:
-		return sourced{}, outcome.Waitingf(transfer.Recheck, slipwayv1alpha1.ReasonSourceHasNoVolume, "%s has no volume (spec.source of the Backup)", source)
+		return sourced{}, outcome.Waitingf(transfer.Recheck, slipwayv1alpha1.ReasonSourceHasNoVolume,
+			"%s has no volume (spec.source of the Backup)", source)
 	}
 	return found, nil
 }
 
 func tooManyVolumes(source mover.Source) error {
-	return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "%s has more than %d volumes: a Backup takes no more (spec.source of the Backup)", source, maxVolumes)
+	return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid,
+		"%s has more than %d volumes: a Backup takes no more (spec.source of the Backup)", source, maxVolumes)
 }
 
 // tooMany is how many names are enough to know that there are too many.
@@ -95,7 +98,8 @@ func (r *Reconciler) claimsOf(ctx context.Context, set *appsv1.StatefulSet, sour
 	for {
 		next := &metav1.PartialObjectMetadataList{}
 		next.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaimList"))
-		if err := r.kit.Live.List(ctx, next, client.InNamespace(set.Namespace), client.Limit(claimsAtOnce), client.Continue(list.Continue)); err != nil {
+		if err := r.kit.Live.List(ctx, next, client.InNamespace(set.Namespace), client.Limit(claimsAtOnce),
+			client.Continue(list.Continue)); err != nil {
 			return ownClaims{}, outcome.Classify("the PersistentVolumeClaims of the namespace", err)
 		}
 		list = next
@@ -146,7 +150,8 @@ func (o ownClaims) refuseMissing(set *appsv1.StatefulSet, source mover.Source) e
 			"there is no PersistentVolumeClaim %q, which a pod of %s is to have (spec.source of the Backup)", missing[0], source)
 	default:
 		return outcome.Waitingf(transfer.Recheck, slipwayv1alpha1.ReasonSourceNotFound,
-			"there is no PersistentVolumeClaim %q, nor are %d more that pods of %s are to have (spec.source of the Backup)", missing[0], len(missing)-1, source)
+			"there is no PersistentVolumeClaim %q, nor are %d more that pods of %s are to have (spec.source of the Backup)", missing[0],
+			len(missing)-1, source)
 	}
 }
 
@@ -254,7 +259,9 @@ func (r *Reconciler) source(ctx context.Context, key types.NamespacedName, sourc
 	err := r.kit.Live.Get(ctx, key, into)
 	switch {
 	case apierrors.IsNotFound(err):
-		return outcome.Waitingf(transfer.Recheck, slipwayv1alpha1.ReasonSourceNotFound, "there is no %s (spec.source of the Backup)", source)
+		return outcome.Waitingf(
+			transfer.Recheck, slipwayv1alpha1.ReasonSourceNotFound, "there is no %s (spec.source of the Backup)", source,
+		)
 	case err != nil:
 		return outcome.Classify(source.String(), err)
 	default:

@@ -76,7 +76,9 @@ func inUse(err error) bool {
 
 // stage makes what the Job reads, where that is a snapshot. ready reports whether the Job can be made. class is that of a snapshot
 // that is not there yet.
-func (r *Reconciler) stage(ctx context.Context, s *scope, volume *slipwayv1alpha1.BackupVolume, class string, live bool) (ready bool, err error) {
+func (r *Reconciler) stage(
+	ctx context.Context, s *scope, volume *slipwayv1alpha1.BackupVolume, class string, live bool,
+) (ready bool, err error) {
 	if s.snapshot.Ready() {
 		return true, r.stageClaim(ctx, s, volume.Claim)
 	}
@@ -104,7 +106,9 @@ func (s *scope) checkSnapshot(claim string) error {
 	if s.snapshot.IsOf(claim) {
 		return nil
 	}
-	return outcome.Blockedf(0, slipwayv1alpha1.ReasonNameConflict, "VolumeSnapshot %q is not of PersistentVolumeClaim %q: delete it", s.snapshot.Name, claim)
+	return outcome.Blockedf(
+		0, slipwayv1alpha1.ReasonNameConflict, "VolumeSnapshot %q is not of PersistentVolumeClaim %q: delete it", s.snapshot.Name, claim,
+	)
 }
 
 // stageClaim makes the claim of the volume that is made from the snapshot.
@@ -121,7 +125,8 @@ func (r *Reconciler) stageClaim(ctx context.Context, s *scope, claim string) err
 		return err
 	}
 	if !desired.IsOf(s.staged, s.snapshot.Name) {
-		return outcome.Blockedf(0, slipwayv1alpha1.ReasonNameConflict, "PersistentVolumeClaim %q is not made from VolumeSnapshot %q: delete it", s.staged.Name, s.snapshot.Name)
+		return outcome.Blockedf(0, slipwayv1alpha1.ReasonNameConflict,
+			"PersistentVolumeClaim %q is not made from VolumeSnapshot %q: delete it", s.staged.Name, s.snapshot.Name)
 	}
 	return nil
 }
@@ -164,7 +169,8 @@ func (r *Reconciler) lookAtVolume(ctx context.Context, namespace string, in *vol
 		}
 		return err == nil, nil
 	}
-	if found, err := read(types.NamespacedName{Namespace: namespace, Name: in.Claim.Name}, in.Claim, "PersistentVolumeClaim"); err != nil || !found {
+	if found, err := read(types.NamespacedName{Namespace: namespace, Name: in.Claim.Name}, in.Claim,
+		"PersistentVolumeClaim"); err != nil || !found {
 		return err
 	}
 	volume, storage := &corev1.PersistentVolume{}, &storagev1.StorageClass{}

@@ -86,12 +86,15 @@ func (s *scope) conditions() []metav1.Condition {
 	list = append(list, s.sourceConditions(s.live,
 		status.True(slipwayv1alpha1.ConditionLiveSource, slipwayv1alpha1.ReasonNoVolumeSnapshot, live),
 		status.True(slipwayv1alpha1.ConditionLiveSource, slipwayv1alpha1.ReasonQuiesced,
-			"pods could write to a volume while it was read, and the before hook had succeeded in all of them: the copy is as good as what the hook does"))...)
+			"pods could write to a volume while it was read, and the before hook had succeeded in all of them: the copy is as good as "+
+				"what the hook does"))...)
 	list = append(list, s.sourceConditions(s.crashConsistent,
 		status.True(slipwayv1alpha1.ConditionCrashConsistent, slipwayv1alpha1.ReasonVolumeSnapshotTaken,
-			"pods could write to a volume, and it was read from a snapshot of one moment: the copy is what a machine has on disk when it loses power"),
+			"pods could write to a volume, and it was read from a snapshot of one moment: the copy is what a machine has on disk when it "+
+				"loses power"),
 		status.True(slipwayv1alpha1.ConditionCrashConsistent, slipwayv1alpha1.ReasonQuiesced,
-			"pods could write to a volume, and it was read from a snapshot of one moment, before which the before hook had succeeded in all of them"))...)
+			"pods could write to a volume, and it was read from a snapshot of one moment, before which the before hook had succeeded in "+
+				"all of them"))...)
 	return append(list, s.hookConditions()...)
 }
 

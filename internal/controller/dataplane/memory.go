@@ -54,7 +54,9 @@ func resources(stated *slipwayv1alpha1.ResourceRequirements) corev1.ResourceRequ
 	if _, requested := requests[corev1.ResourceMemory]; !requested { // else Kubernetes takes the limit for the request
 		requests = with(requests, corev1.ResourceMemory, resource.MustParse(defaultMemory))
 	}
-	return corev1.ResourceRequirements{Requests: requests, Limits: with(limits, corev1.ResourceMemory, memoryLimit(requests[corev1.ResourceMemory]))}
+	return corev1.ResourceRequirements{
+		Requests: requests, Limits: with(limits, corev1.ResourceMemory, memoryLimit(requests[corev1.ResourceMemory])),
+	}
 }
 
 // memoryLimit is the default, or twice the request if that is more.

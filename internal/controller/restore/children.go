@@ -32,7 +32,8 @@ func (r *Reconciler) transfer(ctx context.Context, s *scope, now time.Time) erro
 	}
 	if s.origin.place.Claim == s.restore.Spec.Target.Claim {
 		return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid,
-			"spec.target.claim: PersistentVolumeClaim %q holds the repository that would be restored from: name another one", s.origin.place.Claim)
+			"spec.target.claim: PersistentVolumeClaim %q holds the repository that would be restored from: name another one",
+			s.origin.place.Claim)
 	}
 	if err := r.makeVolume(ctx, s); err != nil {
 		return err
@@ -49,7 +50,8 @@ func (r *Reconciler) transfer(ctx context.Context, s *scope, now time.Time) erro
 	job, err := desired.Job(desired.Inputs{
 		Restore: s.restore, Place: s.origin.place, RepositoryID: s.origin.repositoryID,
 		Encryption: s.origin.encryption, Credentials: s.origin.credentials, Snapshot: s.origin.snapshot, Volume: s.origin.volume,
-		Image: r.image, Attempt: s.attempt(), Node: use.Node, Tolerations: use.Tolerations, Identity: use.Identity.As(s.restore.Spec.Mover), Deadline: left,
+		Image: r.image, Attempt: s.attempt(), Node: use.Node, Tolerations: use.Tolerations, Identity: use.Identity.As(s.restore.Spec.Mover),
+		Deadline: left,
 	})
 	if err != nil {
 		return err

@@ -17,7 +17,8 @@ import (
 func (s *scope) runProgress() mover.RunProgress {
 	status := s.restore.Status
 	progress := mover.RunProgress{
-		Phase: status.Phase, Reason: status.Reason, Message: status.Message, Attempt: s.attempt(), Created: s.restore.CreationTimestamp.Time,
+		Phase: status.Phase, Reason: status.Reason, Message: status.Message, Attempt: s.attempt(),
+		Created: s.restore.CreationTimestamp.Time,
 	}
 	if status.StartTime != nil {
 		progress.Began = status.StartTime.Time
@@ -76,7 +77,9 @@ func (s *scope) follow(now time.Time) mover.Next {
 	}
 	result := s.result()
 	if result == nil || (s.origin.snapshot != "" && result.Snapshot.ID != s.origin.snapshot) {
-		return progress.FailAttempt(&health.Trouble{Reason: slipwayv1alpha1.ReasonMoverFailed, Message: "the Job did not say what it restored, or it is another copy"}, now)
+		return progress.FailAttempt(&health.Trouble{
+			Reason: slipwayv1alpha1.ReasonMoverFailed, Message: "the Job did not say what it restored, or it is another copy",
+		}, now)
 	}
 	next.Phase, next.Reason, next.Recheck = slipwayv1alpha1.BackupCompleted, slipwayv1alpha1.ReasonRestored, 0
 	next.Message = "everything was written and is on disk"

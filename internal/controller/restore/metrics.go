@@ -49,7 +49,8 @@ func newMetrics(cached cache.Cache) *metrics {
 	}
 	kit.CountConditions(
 		cached, RestoresByCondition, &slipwayv1alpha1.Restore{}, &slipwayv1alpha1.RestoreList{},
-		slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ConditionOwnersNotKept)
+		slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ConditionStalled,
+		slipwayv1alpha1.ConditionOwnersNotKept)
 	return m
 }
 

@@ -40,7 +40,8 @@ func (s *scope) find() error {
 	case s.backup.UID == "" && spec.Backup != nil:
 		return outcome.Waitingf(0, slipwayv1alpha1.ReasonBackupNotFound, "there is no Backup %q (spec.backup)", spec.Backup.Name)
 	case s.backup.UID == "":
-		return outcome.Waitingf(0, slipwayv1alpha1.ReasonBackupNotFound, "there is no Backup %q, of which BackupRun %q is a run (spec.run)", s.run.Spec.Backup, s.run.Name)
+		return outcome.Waitingf(0, slipwayv1alpha1.ReasonBackupNotFound, "there is no Backup %q, of which BackupRun %q is a run (spec.run)",
+			s.run.Spec.Backup, s.run.Name)
 	}
 	place, err := mover.ParseDestination(s.backup.Spec.Destination)
 	if err != nil {
@@ -73,9 +74,13 @@ func (s *scope) findRun() error {
 	case s.run.Status.Phase != slipwayv1alpha1.BackupCompleted:
 		return outcome.Waitingf(0, slipwayv1alpha1.ReasonRunNotFound, "BackupRun %q has not completed yet (spec.run)", s.run.Name)
 	case s.origin.volume == "":
-		return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.volume has to name one of the volumes %q of BackupRun %q", names, s.run.Name)
+		return outcome.Invalidf(
+			slipwayv1alpha1.ReasonInvalid, "spec.volume has to name one of the volumes %q of BackupRun %q", names, s.run.Name,
+		)
 	default:
-		return outcome.Invalidf(slipwayv1alpha1.ReasonInvalid, "spec.volume: BackupRun %q has no volume %q, only %q", s.run.Name, s.origin.volume, names)
+		return outcome.Invalidf(
+			slipwayv1alpha1.ReasonInvalid, "spec.volume: BackupRun %q has no volume %q, only %q", s.run.Name, s.origin.volume, names,
+		)
 	}
 }
 

@@ -103,7 +103,9 @@ func NewReconciler(mgr ctrl.Manager, options Options) (*Reconciler, error) {
 	}
 	tools := kit.New(mgr, kit.Options{FieldManager: FieldManager, Clock: options.Clock, News: status.News{
 		Good: []string{slipwayv1alpha1.ConditionReady},
-		Bad:  []string{slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ConditionOwnersNotKept, slipwayv1alpha1.ConditionPullSecretMissing},
+		Bad: []string{
+			slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ConditionOwnersNotKept, slipwayv1alpha1.ConditionPullSecretMissing,
+		},
 	}})
 	return &Reconciler{
 		kit:        tools,

@@ -49,10 +49,12 @@ func checkMaker(restore *slipwayv1alpha1.Restore, claim *corev1.PersistentVolume
 	switch {
 	case claim.Annotations[slipwayv1alpha1.AnnotationRestoreUID] != string(restore.UID) && !madeByOlder(restore, claim):
 		return outcome.Blockedf(transfer.Recheck, slipwayv1alpha1.ReasonNameConflict,
-			"PersistentVolumeClaim %q exists, and this Restore has not made it (spec.target.create): delete it, or make a Restore with another "+
+			"PersistentVolumeClaim %q exists, and this Restore has not made it (spec.target.create): delete it, or make a Restore "+
+				"with another "+
 				"spec.target.claim, or one without spec.target.create", claim.Name)
 	case !claim.DeletionTimestamp.IsZero():
-		return outcome.Waitingf(transfer.Recheck, slipwayv1alpha1.ReasonTerminating, "PersistentVolumeClaim %q is being deleted and is recreated afterwards", claim.Name)
+		return outcome.Waitingf(transfer.Recheck, slipwayv1alpha1.ReasonTerminating,
+			"PersistentVolumeClaim %q is being deleted and is recreated afterwards", claim.Name)
 	default:
 		return nil
 	}

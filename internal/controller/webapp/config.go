@@ -156,7 +156,8 @@ func (r *Reconciler) use(ctx context.Context, s *scope, ref configRef, recorded 
 		return found, nil
 	}
 	var err error
-	if found.read, err = r.read(ctx, s.app.Namespace, ref); err == nil && found.read != nil && found.read.version == metadata.ResourceVersion {
+	if found.read, err = r.read(ctx, s.app.Namespace,
+		ref); err == nil && found.read != nil && found.read.version == metadata.ResourceVersion {
 		// It need not be read again before a write.
 		r.kit.Fresh.Saw(metadata)
 	}

@@ -95,7 +95,8 @@ func (u use) replaced(recorded map[string]digest, pods []corev1.Pod) *outcome.Er
 		return nil
 	}
 	return outcome.Waitingf(0, slipwayv1alpha1.ReasonImmutableReplaced,
-		"%s %q (%s) is immutable and was made again with other content; nodes give pods the earlier content as long as one of them uses it: "+
+		"%s %q (%s) is immutable and was made again with other content; nodes give pods the earlier content as long as one of "+
+			"them uses it: "+
 			"give the object another name, or set spec.replicas to 0 until no pod is left", u.ref.kind, u.ref.name, u.ref.field)
 }
 

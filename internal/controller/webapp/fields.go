@@ -56,7 +56,9 @@ func (s *scope) inOurWords(kind string, err error) error {
 		return err
 	}
 	named := *answer
-	theirs, ours := outcome.Answer(answer.Err), outcome.AnswerNaming(answer.Err, func(field string) string { return s.ourField(kind, field) })
+	theirs, ours := outcome.Answer(answer.Err), outcome.AnswerNaming(answer.Err, func(field string) string {
+		return s.ourField(kind, field)
+	})
 	named.Message = strings.Replace(answer.Message, theirs, ours, 1)
 	return &named
 }

@@ -28,7 +28,8 @@ var (
 	// RolloutDuration measures rollouts from the change of the Deployment to the verdict.
 	RolloutDuration = metric.Definition{
 		Name: "slipway_webapp_rollout_duration_seconds", Type: metric.Histogram, Labels: []string{"result"},
-		Help: "Time from the change of the Deployment until the revision was the last good one or had failed, in seconds, by result: complete or failed.",
+		Help: "Time from the change of the Deployment until the revision was the last good one or had failed, in seconds, by result: " +
+			"complete or failed.",
 	}
 	// Metrics are all of them, for the documentation.
 	Metrics = []metric.Definition{AppsByCondition, Rollbacks, RolloutDuration}
@@ -46,8 +47,10 @@ var (
 		// What keeps pods from being made.
 		slipwayv1alpha1.ReasonPodsForbidden, slipwayv1alpha1.ReasonPodsNotCreated, slipwayv1alpha1.ReasonQuotaExceeded,
 		// What keeps them from being started.
-		slipwayv1alpha1.ReasonUnschedulable, slipwayv1alpha1.ReasonVolumePending, slipwayv1alpha1.ReasonSandboxFailed, slipwayv1alpha1.ReasonMountFailed,
-		slipwayv1alpha1.ReasonImageNotFound, slipwayv1alpha1.ReasonImagePullDenied, slipwayv1alpha1.ReasonImagePullBackOff, slipwayv1alpha1.ReasonInvalidImageName,
+		slipwayv1alpha1.ReasonUnschedulable, slipwayv1alpha1.ReasonVolumePending, slipwayv1alpha1.ReasonSandboxFailed,
+		slipwayv1alpha1.ReasonMountFailed,
+		slipwayv1alpha1.ReasonImageNotFound, slipwayv1alpha1.ReasonImagePullDenied, slipwayv1alpha1.ReasonImagePullBackOff,
+		slipwayv1alpha1.ReasonInvalidImageName,
 		slipwayv1alpha1.ReasonContainerConfigError, slipwayv1alpha1.ReasonContainerStartError,
 		// What keeps them from serving.
 		slipwayv1alpha1.ReasonCrashLoopBackOff, slipwayv1alpha1.ReasonOOMKilled, slipwayv1alpha1.ReasonProbeFailing,

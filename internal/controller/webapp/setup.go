@@ -92,7 +92,10 @@ func NewReconciler(mgr ctrl.Manager, options Options) *Reconciler {
 	return &Reconciler{
 		kit: kit.New(mgr, kit.Options{FieldManager: FieldManager, Clock: options.Clock, News: status.News{
 			Good: []string{slipwayv1alpha1.ConditionReady},
-			Bad:  []string{slipwayv1alpha1.ConditionDegraded, slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ConditionRolledBack, slipwayv1alpha1.ConditionPullSecretMissing},
+			Bad: []string{
+				slipwayv1alpha1.ConditionDegraded, slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ConditionRolledBack,
+				slipwayv1alpha1.ConditionPullSecretMissing,
+			},
 		}}),
 		metrics: newMetrics(mgr.GetCache()),
 		digests: lru.New(kit.Memory),

@@ -57,7 +57,9 @@ func (s *scope) status(now time.Time) slipwayv1alpha1.WebAppStatus {
 	ready := s.ready()
 	next.Summary.Replicas = fmt.Sprintf("%d/%d", deployed.ReadyReplicas, s.workload().ReplicasAsked())
 	next.Summary.Reason = s.summaryReason(ready)
-	conditions := append([]metav1.Condition{ready, status.Available(s.workload(), s.notReady()), s.progressing(), s.degraded()}, s.abnormal()...)
+	conditions := append([]metav1.Condition{
+		ready, status.Available(s.workload(), s.notReady()), s.progressing(), s.degraded(),
+	}, s.abnormal()...)
 	next.Conditions = status.Merge(app.Status.Conditions, conditions, app.Generation, metav1.NewTime(now))
 	return next
 }
@@ -207,7 +209,9 @@ func (s *scope) degraded() metav1.Condition {
 func (s *scope) abnormal() []metav1.Condition {
 	list := s.pullSecrets.Condition(slipwayv1alpha1.ConditionPullSecretMissing)
 	if s.app.Spec.Paused {
-		list = append(list, status.True(slipwayv1alpha1.ConditionPaused, slipwayv1alpha1.ReasonPaused, "spec.paused keeps the operator from changing anything"))
+		list = append(list,
+			status.True(slipwayv1alpha1.ConditionPaused, slipwayv1alpha1.ReasonPaused,
+				"spec.paused keeps the operator from changing anything"))
 	}
 	worst := outcome.Worst(s.err)
 	switch {
@@ -217,7 +221,8 @@ func (s *scope) abnormal() []metav1.Condition {
 		// Nothing is undone, and nothing fails, while nothing may be changed.
 		return list
 	case s.rollout.rollback != nil:
-		list = append(list, status.True(slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ReasonRolledBack, rollbackMessage(s.rollout.rollback)))
+		list = append(list,
+			status.True(slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ReasonRolledBack, rollbackMessage(s.rollout.rollback)))
 	case s.rollout.failed != nil:
 		list = append(list, status.True(slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ReasonRolloutFailed, s.rollout.failed.Message))
 	}

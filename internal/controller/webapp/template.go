@@ -122,5 +122,6 @@ func (r *Reconciler) reportRefused(s *scope, change apply.Change) {
 		return
 	}
 	r.kit.Warn(s.app, slipwayv1alpha1.ReasonTemplateRefused, fmt.Sprintf(
-		"the pod template in ControllerRevision %q is not applied: %s is not as the operator builds it; the pods are built from the spec in it", s.target.name, s.refusedField))
+		"the pod template in ControllerRevision %q is not applied: %s is not as the operator builds it; the pods are built from "+
+			"the spec in it", s.target.name, s.refusedField))
 }

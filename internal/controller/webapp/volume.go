@@ -23,8 +23,10 @@ func (s *scope) withVolume(verdict health.Verdict) *health.Trouble {
 	pending := s.claim.UID != "" && s.claim.Status.Phase != corev1.ClaimBound
 	if verdict.Reason == slipwayv1alpha1.ReasonUnschedulable && pending && lacksVolume.MatchString(verdict.Message) {
 		return &health.Trouble{
-			Reason:  slipwayv1alpha1.ReasonVolumePending,
-			Message: fmt.Sprintf("PersistentVolumeClaim %q%s is not bound (spec.storage): %s", s.claim.Name, ofClass(s.claim), verdict.Message),
+			Reason: slipwayv1alpha1.ReasonVolumePending,
+			Message: fmt.Sprintf(
+				"PersistentVolumeClaim %q%s is not bound (spec.storage): %s", s.claim.Name, ofClass(s.claim), verdict.Message,
+			),
 		}
 	}
 	return &health.Trouble{Reason: verdict.Reason, Message: verdict.Message}
@@ -64,7 +66,8 @@ func (s *scope) classError(err error, ours bool) error {
 		asked = fmt.Sprintf("is %q", *wants)
 	}
 	return outcome.Blockedf(volumeRecheck, slipwayv1alpha1.ReasonInvalid,
-		"PersistentVolumeClaim %q is of StorageClass %q and stays so, and spec.storage.storageClassName %s: set it to %q, or delete the claim with what is in it",
+		"PersistentVolumeClaim %q is of StorageClass %q and stays so, and spec.storage.storageClassName %s: set it to %q, or delete the "+
+			"claim with what is in it",
 		s.claim.Name, *has, asked, *has)
 }
 
@@ -86,9 +89,12 @@ func (s *scope) resizeError(err error) error {
 	case 1:
 		verb = "shrink"
 	}
-	what := fmt.Sprintf("PersistentVolumeClaim %q cannot %s from %s to %s (spec.storage.size)", s.claim.Name, verb, has.String(), wants.String())
+	what := fmt.Sprintf(
+		"PersistentVolumeClaim %q cannot %s from %s to %s (spec.storage.size)", s.claim.Name, verb, has.String(), wants.String(),
+	)
 	if s.claim.Status.Phase == corev1.ClaimPending {
-		return outcome.Waitingf(0, slipwayv1alpha1.ReasonVolumePending, "%s before it is bound: it holds no data, and is recreated when it is deleted", what)
+		return outcome.Waitingf(0, slipwayv1alpha1.ReasonVolumePending,
+			"%s before it is bound: it holds no data, and is recreated when it is deleted", what)
 	}
 	return &outcome.Error{
 		Kind: outcome.Blocked, Reason: slipwayv1alpha1.ReasonVolumeResizeRefused, Message: what + ": " + outcome.Answer(err),

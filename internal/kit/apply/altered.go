@@ -77,7 +77,8 @@ func (a *Applier) altered(child Child, desired []byte) error {
 	}
 	return &outcome.Error{
 		Kind: outcome.Blocked, Reason: slipwayv1alpha1.ReasonAltered, After: left,
-		Message: fmt.Sprintf("%s: %s not as it was applied: an admission policy or webhook of the cluster changes that: exclude the object there, or ask for what comes of it",
+		Message: fmt.Sprintf("%s: %s not as it was applied: an admission policy or webhook of the cluster changes that: exclude the "+
+			"object there, or ask for what comes of it",
 			subject(child.Desired), known.(alteration).message),
 	}
 }

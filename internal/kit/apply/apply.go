@@ -273,7 +273,9 @@ func (a *Applier) HandOver(ctx context.Context, owner client.Object, child Child
 // patchExisting applies to the object that the cache shows, and to no other. An apply
 // without a UID creates an object that has gone, and takes over one that somebody else has
 // made instead.
-func (a *Applier) patchExisting(ctx context.Context, owner client.Object, child Child, desired []byte, options ...client.PatchOption) error {
+func (a *Applier) patchExisting(
+	ctx context.Context, owner client.Object, child Child, desired []byte, options ...client.PatchOption,
+) error {
 	same, err := withMetadata(desired, "uid", string(child.Current.GetUID()))
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", subject(child.Desired), err)
@@ -365,15 +367,18 @@ func (a *Applier) ownershipError(owner client.Object, child Child, existing clie
 	case a.Ours(owner, existing) && existing.GetDeletionTimestamp().IsZero():
 		return nil
 	case a.Ours(owner, existing):
-		return outcome.Waitingf(0, slipwayv1alpha1.ReasonTerminating, "%s is being deleted and is recreated afterwards", placed(owner, child.Desired))
+		return outcome.Waitingf(0, slipwayv1alpha1.ReasonTerminating, "%s is being deleted and is recreated afterwards",
+			placed(owner, child.Desired))
 	case controller != nil && controller.Name == owner.GetName() && a.ownEntry(existing) != nil:
 		// An owner of the same name was deleted, and the garbage collector is on its way.
 		return outcome.Waitingf(0, slipwayv1alpha1.ReasonTerminating,
 			"%s belongs to a deleted %s of the same name and is recreated when it is gone", placed(owner, child.Desired), controller.Kind)
 	case controller != nil:
-		return outcome.Blockedf(0, slipwayv1alpha1.ReasonNameConflict, "%s exists and belongs to %s %q: rename one of them", placed(owner, child.Desired), controller.Kind, controller.Name)
+		return outcome.Blockedf(0, slipwayv1alpha1.ReasonNameConflict, "%s exists and belongs to %s %q: rename one of them",
+			placed(owner, child.Desired), controller.Kind, controller.Name)
 	default:
-		return outcome.Blockedf(0, slipwayv1alpha1.ReasonNameConflict, "%s exists and was not made by Slipway: rename or delete one of them", placed(owner, child.Desired))
+		return outcome.Blockedf(0, slipwayv1alpha1.ReasonNameConflict,
+			"%s exists and was not made by Slipway: rename or delete one of them", placed(owner, child.Desired))
 	}
 }
 

@@ -84,7 +84,8 @@ func (a *Applier) claimNamesakes(ctx context.Context, owner client.Object, child
 	}
 	// To read this write again, the client would watch the metadata of the kind, beside the kind
 	// itself. Nobody reads it: the apply that follows comes after it.
-	err = a.Client.Patch(ctx, live, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(a.FieldManager), client.DisableReadYourWritesConsistency)
+	err = a.Client.Patch(ctx, live, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(a.FieldManager),
+		client.DisableReadYourWritesConsistency)
 	if err = a.failed(err, owner, child.Current); err != nil {
 		return false, outcome.Classify(subject(child.Desired), err)
 	}

@@ -12,7 +12,9 @@ import (
 // field without an owner falls back to its default, here 1. So on the way from an applied
 // number to an autoscaled one the field is handed to a second field manager before this one
 // lets go of it. only makes a configuration of the number and nothing else.
-func (a *Applier) AutoscaledReplicas(ctx context.Context, owner client.Object, deployment *appsv1.Deployment, minimum int32, only func(replicas int32) Configuration) (*int32, error) {
+func (a *Applier) AutoscaledReplicas(
+	ctx context.Context, owner client.Object, deployment *appsv1.Deployment, minimum int32, only func(replicas int32) Configuration,
+) (*int32, error) {
 	if deployment.UID == "" {
 		// Its number of pods counts, even where the cache does not show it.
 		if _, err := a.getLive(ctx, owner, Child{Desired: only(minimum), Current: deployment}); err != nil {

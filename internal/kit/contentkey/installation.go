@@ -122,7 +122,10 @@ func (i *Installation) make(ctx context.Context) ([]byte, error) {
 	case apierrors.IsAlreadyExists(err):
 		return i.read(ctx)
 	case apierrors.IsNotFound(err):
-		return nil, &outcome.Error{Kind: outcome.Transient, Reason: slipwayv1alpha1.ReasonAPIError, Message: i.what() + " cannot be made: the namespace does not exist", Err: err}
+		return nil, &outcome.Error{
+			Kind: outcome.Transient, Reason: slipwayv1alpha1.ReasonAPIError,
+			Message: i.what() + " cannot be made: the namespace does not exist", Err: err,
+		}
 	default:
 		return nil, fmt.Errorf("store the key: %w", err)
 	}

@@ -81,7 +81,9 @@ const (
 //
 // While the object is held recheck asks for another look at the end of the time. An error of undo is returned as long as
 // the object is held. An object that is not held goes by itself.
-func (f Finalizer) Finish(ctx context.Context, object client.Object, now time.Time, recheck *outcome.Recheck, undo func(context.Context) (done bool, err error)) (Why, error) {
+func (f Finalizer) Finish(
+	ctx context.Context, object client.Object, now time.Time, recheck *outcome.Recheck, undo func(context.Context) (done bool, err error),
+) (Why, error) {
 	if !f.Has(object) {
 		return Undone, nil
 	}

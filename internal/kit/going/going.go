@@ -59,7 +59,9 @@ func (n *Namespaces) Check(ctx context.Context, object client.Object) error {
 	case namespace.DeletionTimestamp.IsZero():
 		return nil
 	}
-	return outcome.Waitingf(0, slipwayv1alpha1.ReasonNamespaceTerminating, "namespace %q is being deleted, and this with it", object.GetNamespace())
+	return outcome.Waitingf(
+		0, slipwayv1alpha1.ReasonNamespaceTerminating, "namespace %q is being deleted, and this with it", object.GetNamespace(),
+	)
 }
 
 // Source makes the deletion of a namespace an event of each object of a kind in it. list is an empty list of the kind, and reader
@@ -85,7 +87,8 @@ func objectsOf(reader client.Reader, list client.ObjectList) handler.MapFunc {
 			return nil
 		}
 		if err := reader.List(ctx, in, client.InNamespace(namespace.GetName()), client.UnsafeDisableDeepCopy); err != nil {
-			logf.FromContext(ctx).V(1).Info("The objects of a namespace that is being deleted could not be read", "namespace", namespace.GetName(), "error", err.Error())
+			logf.FromContext(ctx).V(1).Info("The objects of a namespace that is being deleted could not be read", "namespace",
+				namespace.GetName(), "error", err.Error())
 			return nil
 		}
 		_ = meta.EachListItem(in, func(item runtime.Object) error {

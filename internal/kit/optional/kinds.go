@@ -169,7 +169,9 @@ func (k *Kinds) Index(object client.Object, name string, values client.IndexerFu
 }
 
 // Watch tells a controller of the events of a kind, as soon as the kind is found.
-func (k *Kinds) Watch(controller func(source.Source) error, object client.Object, handler handler.EventHandler, predicates ...predicate.Predicate) error {
+func (k *Kinds) Watch(
+	controller func(source.Source) error, object client.Object, handler handler.EventHandler, predicates ...predicate.Predicate,
+) error {
 	of, err := k.budgeted(object)
 	if err != nil {
 		return err

@@ -33,7 +33,9 @@ func ControllerOptions(concurrency int, newQueue NewQueue) controller.Options {
 		concurrency = DefaultConcurrency
 	}
 	if newQueue == nil {
-		newQueue = func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+		newQueue = func(
+			name string, limiter workqueue.TypedRateLimiter[reconcile.Request],
+		) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 			return NewFairQueue(name, concurrency, limiter)
 		}
 	}

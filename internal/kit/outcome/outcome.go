@@ -121,14 +121,20 @@ func Classify(subject string, err error) *Error {
 	case errors.Is(err, context.Canceled), apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), isReplaced(err):
 		return &Error{Kind: Quiet, Message: subject + ": conflict", Err: err}
 	case namespaceIsGoing(err):
-		return &Error{Kind: Waiting, Reason: slipwayv1alpha1.ReasonNamespaceTerminating, Message: subject + " cannot be made: its namespace is being deleted", After: goneRecheck, Err: err}
+		return &Error{
+			Kind: Waiting, Reason: slipwayv1alpha1.ReasonNamespaceTerminating,
+			Message: subject + " cannot be made: its namespace is being deleted", After: goneRecheck, Err: err,
+		}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
 		// What refuses need not be the schema, and what changes its mind, such as an admission
 		// policy, need not be watched.
 		return &Error{Kind: Blocked, Reason: slipwayv1alpha1.ReasonInvalid, Message: subject + " is refused: " + Answer(err), Err: err}
 	case apierrors.IsForbidden(err):
 		if quota, ok := health.Quota(text(err)); ok {
-			return &Error{Kind: Transient, Reason: slipwayv1alpha1.ReasonQuotaExceeded, Message: subject + " exceeds a quota of the namespace: " + quota, Err: err}
+			return &Error{
+				Kind: Transient, Reason: slipwayv1alpha1.ReasonQuotaExceeded,
+				Message: subject + " exceeds a quota of the namespace: " + quota, Err: err,
+			}
 		}
 		return &Error{Kind: Transient, Reason: slipwayv1alpha1.ReasonForbidden, Message: subject + " is forbidden: " + text(err), Err: err}
 	default:
@@ -136,7 +142,10 @@ func Classify(subject string, err error) *Error {
 		if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
 			after = time.Duration(seconds) * time.Second
 		}
-		return &Error{Kind: Transient, Reason: slipwayv1alpha1.ReasonAPIError, Message: subject + ": the API server answered " + reasonOf(err), After: after, Err: err}
+		return &Error{
+			Kind: Transient, Reason: slipwayv1alpha1.ReasonAPIError, Message: subject + ": the API server answered " + reasonOf(err),
+			After: after, Err: err,
+		}
 	}
 }
 

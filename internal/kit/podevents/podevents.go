@@ -82,7 +82,9 @@ func NewReader(live client.Reader, clock clock.PassiveClock) *Reader {
 // that served come before those that start, a few in all: one that says why is enough, and
 // the others mostly hang in the same. For a verdict they are read once more, whatever was
 // seen before.
-func (r *Reader) Listen(ctx context.Context, pods []*corev1.Pod, verdict bool) (warnings map[types.UID][]corev1.Event, again outcome.Recheck) {
+func (r *Reader) Listen(
+	ctx context.Context, pods []*corev1.Pod, verdict bool,
+) (warnings map[types.UID][]corev1.Event, again outcome.Recheck) {
 	var served, starting []*corev1.Pod
 	for _, pod := range pods {
 		if _, unexplained := health.Unexplained(pod); !unexplained {
@@ -133,7 +135,8 @@ func (r *Reader) warningsOf(ctx context.Context, pod *corev1.Pod, verdict bool) 
 func (r *Reader) read(ctx context.Context, pod *corev1.Pod) ([]corev1.Event, error) {
 	list := &corev1.EventList{}
 	ofPod := fields.Set{"involvedObject.uid": string(pod.UID), "type": corev1.EventTypeWarning}.AsSelector()
-	if err := r.live.List(ctx, list, client.InNamespace(pod.Namespace), client.MatchingFieldsSelector{Selector: ofPod}, client.Limit(maxEvents)); err != nil {
+	if err := r.live.List(ctx, list, client.InNamespace(pod.Namespace), client.MatchingFieldsSelector{Selector: ofPod},
+		client.Limit(maxEvents)); err != nil {
 		return nil, fmt.Errorf("list the events of pod %q: %w", pod.Name, err)
 	}
 	kept := make([]corev1.Event, 0, len(list.Items))

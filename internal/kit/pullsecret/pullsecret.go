@@ -29,7 +29,9 @@ type Looked struct {
 
 // Look looks for Secrets through a cache of metadata. field is the list in the spec, and whose says whose spec it is, empty: that of
 // the object itself.
-func Look(ctx context.Context, cached client.Reader, namespace string, names []slipwayv1alpha1.LocalReference, field, whose string) (Looked, error) {
+func Look(
+	ctx context.Context, cached client.Reader, namespace string, names []slipwayv1alpha1.LocalReference, field, whose string,
+) (Looked, error) {
 	looked := Looked{}
 	var missing []string
 	for i, ref := range names {

@@ -79,7 +79,9 @@ type Reader struct {
 
 // NewReader returns a Reader that has seen nothing yet.
 func NewReader(live client.Reader, writer client.Writer, clock clock.PassiveClock) *Reader {
-	return &Reader{live: live, writer: writer, clock: clock, known: lru.New(memory), retries: rate.NewLimiter(retriesPerSecond, retriesAtOnce)}
+	return &Reader{
+		live: live, writer: writer, clock: clock, known: lru.New(memory), retries: rate.NewLimiter(retriesPerSecond, retriesAtOnce),
+	}
 }
 
 // known is what is remembered of the refusal of a Deployment.

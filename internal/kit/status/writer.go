@@ -53,7 +53,10 @@ func NewWriter(to client.Client, fresh *apply.Freshness, recorder events.EventRe
 // Update makes next the status of an object where it differs. at is where the object has its status. details returns a
 // status with the numbers and words of another one: two that are equal then differ in nothing else, and the write may wait.
 // It returns the object as it was, and whether anything was written. recheck is when to try again what may wait.
-func Update[T Object, S any](ctx context.Context, w *Writer, object T, at *S, next S, details func(of, from S) S, recheck *outcome.Recheck, children ...client.Object) (before T, written bool, err error) {
+func Update[T Object, S any](
+	ctx context.Context, w *Writer, object T, at *S, next S, details func(of, from S) S, recheck *outcome.Recheck,
+	children ...client.Object,
+) (before T, written bool, err error) {
 	// At steady state not even the times differ. To find that out, a plain comparison needs
 	// no allocations.
 	if reflect.DeepEqual(at, &next) || equality.Semantic.DeepEqual(*at, next) {
@@ -76,7 +79,9 @@ func Update[T Object, S any](ctx context.Context, w *Writer, object T, at *S, ne
 // shows them; a status of a stale cache is not written.
 //
 // Errors have a policy. An object that is gone by now is none.
-func (w *Writer) Write(ctx context.Context, before, after Object, onlyDetails bool, children ...client.Object) (written bool, wait time.Duration, err error) {
+func (w *Writer) Write(
+	ctx context.Context, before, after Object, onlyDetails bool, children ...client.Object,
+) (written bool, wait time.Duration, err error) {
 	if wait := w.detailsWait(after, onlyDetails); wait > 0 {
 		return false, wait, nil
 	}

@@ -38,7 +38,8 @@ func Service(gateway *slipwayv1alpha1.APIGateway) *corev1ac.ServiceApplyConfigur
 	spec.WithPorts(streamPorts(gateway)...)
 	return corev1ac.Service(Name(gateway), gateway.Namespace).
 		WithLabels(Labels(gateway)).
-		WithAnnotations(annotations(gateway, slipwayv1alpha1.ExposeNodePort, slipwayv1alpha1.ExposeLoadBalancer, slipwayv1alpha1.ExposeClusterIP)).
+		WithAnnotations(annotations(gateway, slipwayv1alpha1.ExposeNodePort, slipwayv1alpha1.ExposeLoadBalancer,
+			slipwayv1alpha1.ExposeClusterIP)).
 		WithOwnerReferences(ownerReference(gateway)).
 		WithSpec(spec)
 }

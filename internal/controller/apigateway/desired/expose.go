@@ -117,7 +117,9 @@ func HTTPRouteName(gateway *slipwayv1alpha1.APIGateway, place int) string {
 // is. What is nil at its place, or has none, is superfluous. Hosts that are withheld belong to
 // somebody else, and are left out. The list is empty when the gateway is exposed in another way,
 // and without hosts.
-func HTTPRoutes(gateway *slipwayv1alpha1.APIGateway, current [][]string, withheld map[string]bool) []*gatewayv1ac.HTTPRouteApplyConfiguration {
+func HTTPRoutes(
+	gateway *slipwayv1alpha1.APIGateway, current [][]string, withheld map[string]bool,
+) []*gatewayv1ac.HTTPRouteApplyConfiguration {
 	hosts := exposedHosts(gateway, withheld)
 	if ExposeType(gateway) != slipwayv1alpha1.ExposeHTTPRoute || gateway.Spec.Expose.Gateway == nil || len(hosts) == 0 {
 		return nil

@@ -138,7 +138,8 @@ func (b *Book) Mine(ctx context.Context, gateway types.NamespacedName) (*Holding
 
 func (b *Book) list(ctx context.Context, index, value string) (*coordinationv1.LeaseList, error) {
 	list := &coordinationv1.LeaseList{}
-	return list, b.Client.List(ctx, list, client.InNamespace(b.Namespace), client.MatchingFields{index: value}, client.UnsafeDisableDeepCopy)
+	return list, b.Client.List(ctx, list, client.InNamespace(b.Namespace), client.MatchingFields{index: value},
+		client.UnsafeDisableDeepCopy)
 }
 
 // Take gives an APIGateway a host, unless it belongs to another one: then it returns that one. What belonged to one of the same

@@ -135,7 +135,8 @@ func Job(in Inputs) (*batchv1ac.JobApplyConfiguration, error) {
 			Expire:     mover.Expire{Retention: Retention(in.Backup)},
 			Delete:     mover.Delete{MadeSince: in.MadeSince.UTC()},
 		},
-		Place: in.Place.Repository(in.Backup.Namespace, in.Backup.Name), Encryption: in.Backup.EncryptionSecret(), Credentials: in.Backup.CredentialsSecret(),
-		Mover: in.Backup.Spec.Mover, Resources: resources, Deadline: in.Deadline,
+		Place: in.Place.Repository(in.Backup.Namespace, in.Backup.Name), Encryption: in.Backup.EncryptionSecret(),
+		Credentials: in.Backup.CredentialsSecret(),
+		Mover:       in.Backup.Spec.Mover, Resources: resources, Deadline: in.Deadline,
 	}.Build()
 }

@@ -86,8 +86,9 @@ func DrillJob(in DrillInputs) (*batchv1ac.JobApplyConfiguration, error) {
 				Folder: mover.ScratchFolder, Volumes: drillVolumes(in.Run), NotBefore: in.NotBefore, AllowEmpty: in.Backup.Spec.AllowEmpty,
 			},
 		},
-		Place: in.Place.Repository(in.Backup.Namespace, in.Backup.Name), Encryption: in.Backup.EncryptionSecret(), Credentials: in.Backup.CredentialsSecret(),
-		Identity: in.Identity, Deadline: in.Deadline, Scratch: scratch(drill, in.Run, in.Claims),
+		Place: in.Place.Repository(in.Backup.Namespace, in.Backup.Name), Encryption: in.Backup.EncryptionSecret(),
+		Credentials: in.Backup.CredentialsSecret(),
+		Identity:    in.Identity, Deadline: in.Deadline, Scratch: scratch(drill, in.Run, in.Claims),
 	}
 	if in.Backup.Spec.Mover != nil {
 		job.Resources = in.Backup.Spec.Mover.Resources
@@ -116,7 +117,9 @@ const leastScratch = 64 << 20
 
 // scratch is the volume to restore to. It is as large as the volumes of the source. Of one that is gone it is known what its
 // copy holds.
-func scratch(drill *slipwayv1alpha1.BackupDrill, run *slipwayv1alpha1.BackupRun, claims map[string]*corev1.PersistentVolumeClaim) *mover.Scratch {
+func scratch(
+	drill *slipwayv1alpha1.BackupDrill, run *slipwayv1alpha1.BackupRun, claims map[string]*corev1.PersistentVolumeClaim,
+) *mover.Scratch {
 	of := &mover.Scratch{}
 	total := resource.NewQuantity(0, resource.BinarySI)
 	for _, v := range run.Status.Volumes {

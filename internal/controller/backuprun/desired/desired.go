@@ -117,9 +117,11 @@ func Job(in Inputs) (*batchv1ac.JobApplyConfiguration, error) {
 			},
 			Verify: mover.Verify{Run: tag, ReadPercent: readPercent(Mode(in.Backup))},
 		},
-		Place: in.Place.Repository(in.Backup.Namespace, in.Backup.Name), Encryption: in.Backup.EncryptionSecret(), Credentials: in.Backup.CredentialsSecret(),
-		Claim: in.reads(), Dump: in.Dump, Node: in.Node, Tolerations: in.Tolerations, Mover: spec.Mover, Identity: in.Identity, Resources: resources,
-		Deadline: in.Deadline,
+		Place: in.Place.Repository(in.Backup.Namespace, in.Backup.Name), Encryption: in.Backup.EncryptionSecret(),
+		Credentials: in.Backup.CredentialsSecret(),
+		Claim:       in.reads(), Dump: in.Dump, Node: in.Node, Tolerations: in.Tolerations, Mover: spec.Mover, Identity: in.Identity,
+		Resources: resources,
+		Deadline:  in.Deadline,
 	}.Build()
 	if err == nil {
 		job.WithAnnotations(in.annotations())

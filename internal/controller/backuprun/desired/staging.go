@@ -61,7 +61,9 @@ func (in Inputs) annotations() map[string]string {
 }
 
 // VolumeSnapshot returns the snapshot of a volume for an attempt. live reports whether pods may write to the volume.
-func VolumeSnapshot(run *slipwayv1alpha1.BackupRun, volume int, attempt int32, claim, class string, live bool) *volumesnapshot.ApplyConfiguration {
+func VolumeSnapshot(
+	run *slipwayv1alpha1.BackupRun, volume int, attempt int32, claim, class string, live bool,
+) *volumesnapshot.ApplyConfiguration {
 	owner := children.Owner{Kind: Kind, Object: run, Label: slipwayv1alpha1.LabelBackupRun}
 	snapshot := volumesnapshot.Wanted(JobName(run, volume, attempt), run.Namespace, claim, class)
 	snapshot.WithLabels(owner.Labels()).WithOwnerReferences(owner.Reference())
@@ -73,11 +75,14 @@ func VolumeSnapshot(run *slipwayv1alpha1.BackupRun, volume int, attempt int32, c
 
 // StagedClaim returns the claim of the volume that is made from a snapshot, as the source has one. Its driver can do with the
 // snapshot what it can do with the source.
-func StagedClaim(run *slipwayv1alpha1.BackupRun, snapshot *volumesnapshot.VolumeSnapshot, source *corev1.PersistentVolumeClaim) *corev1ac.PersistentVolumeClaimApplyConfiguration {
+func StagedClaim(
+	run *slipwayv1alpha1.BackupRun, snapshot *volumesnapshot.VolumeSnapshot, source *corev1.PersistentVolumeClaim,
+) *corev1ac.PersistentVolumeClaimApplyConfiguration {
 	owner := children.Owner{Kind: Kind, Object: run, Label: slipwayv1alpha1.LabelBackupRun}
 	spec := corev1ac.PersistentVolumeClaimSpec().
 		WithAccessModes(source.Spec.AccessModes...).
-		WithResources(corev1ac.VolumeResourceRequirements().WithRequests(corev1.ResourceList{corev1.ResourceStorage: stagedSize(snapshot, source)})).
+		WithResources(corev1ac.VolumeResourceRequirements().
+			WithRequests(corev1.ResourceList{corev1.ResourceStorage: stagedSize(snapshot, source)})).
 		WithDataSource(corev1ac.TypedLocalObjectReference().
 			WithAPIGroup(volumesnapshot.GroupVersion.Group).WithKind(volumesnapshot.Kind).WithName(snapshot.Name))
 	if class := source.Spec.StorageClassName; class != nil {

@@ -135,7 +135,8 @@ func Role(in Inputs) *rbacv1ac.RoleApplyConfiguration {
 		WithLabels(o.Labels()).
 		WithAnnotations(o.Annotations).
 		WithOwnerReferences(o.Reference()).
-		WithRules(rbacv1ac.PolicyRule().WithAPIGroups("").WithResources("secrets").WithResourceNames(names...).WithVerbs("get", "list", "watch"))
+		WithRules(rbacv1ac.PolicyRule().WithAPIGroups("").WithResources("secrets").WithResourceNames(names...).
+			WithVerbs("get", "list", "watch"))
 }
 
 // RoleBinding gives the pods the Role.

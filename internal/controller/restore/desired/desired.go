@@ -72,7 +72,8 @@ func Job(in Inputs) (*batchv1ac.JobApplyConfiguration, error) {
 		resources = spec.Mover.Resources
 	}
 	return mover.Job{
-		Name: JobName(in.Restore, in.Attempt), Namespace: in.Restore.Namespace, Labels: owner(in.Restore).Labels(), Owner: owner(in.Restore).Reference(),
+		Name: JobName(in.Restore, in.Attempt), Namespace: in.Restore.Namespace, Labels: owner(in.Restore).Labels(),
+		Owner: owner(in.Restore).Reference(),
 		Image: in.Image, Steps: Steps,
 		Config: mover.Config{Repository: mover.Repository{ID: in.RepositoryID}, Restore: restore},
 		Place:  in.Place, Encryption: in.Encryption, Credentials: in.Credentials,

@@ -52,7 +52,8 @@ func difference(path string, stored, built reflect.Value) string {
 	case path == "metadata.labels" || path == "metadata.annotations":
 		return surplus(path, stored.Interface().(map[string]string), built.Interface().(map[string]string))
 	case path == "spec.volumes":
-		return surplusVolume(stored.Interface().([]corev1ac.VolumeApplyConfiguration), built.Interface().([]corev1ac.VolumeApplyConfiguration))
+		return surplusVolume(stored.Interface().([]corev1ac.VolumeApplyConfiguration),
+			built.Interface().([]corev1ac.VolumeApplyConfiguration))
 	}
 	switch kind := stored.Kind(); {
 	case kind == reflect.Pointer && !stored.IsNil() && !built.IsNil():

@@ -69,7 +69,9 @@ const DraftNumber = 0
 // ControllerRevision keeps a revision where a restarted operator finds it. name is the
 // revision's and data is it in JSON; number orders the good revisions: the highest is the
 // last good one. One that is not good has DraftNumber.
-func ControllerRevision(app *slipwayv1alpha1.WebApp, name string, data []byte, number int64) *appsv1ac.ControllerRevisionApplyConfiguration {
+func ControllerRevision(
+	app *slipwayv1alpha1.WebApp, name string, data []byte, number int64,
+) *appsv1ac.ControllerRevisionApplyConfiguration {
 	return appsv1ac.ControllerRevision(name, app.Namespace).
 		WithLabels(Labels(app)).
 		WithOwnerReferences(ownerReference(app)).
