@@ -152,7 +152,11 @@ func stateText(entry historyEntry) string {
 		is   bool
 		word string
 	}{
-		{entry.Running, "running"}, {entry.LastGood, "last good"}, {entry.Rolling && !entry.Failed, "rolling out"}, {entry.Proving, "not yet last good"}, {entry.Failed, "failed"},
+		{entry.Running, "running"},
+		{entry.LastGood, "last good"},
+		{entry.Rolling && !entry.Failed, "rolling out"},
+		{entry.Proving, "not yet last good"},
+		{entry.Failed, "failed"},
 	} {
 		if state.is {
 			words = append(words, state.word)

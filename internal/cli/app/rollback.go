@@ -126,7 +126,9 @@ func loadPlan(ctx context.Context, c *command.Clients, app *slipwayv1alpha1.WebA
 // stay. The operator writes the status often. Then the resource version is new but the spec
 // is the same, so the patch is sent again. If somebody else changed the spec, nothing is
 // written.
-func WriteRollback(ctx context.Context, c *command.Clients, app *slipwayv1alpha1.WebApp, plan *RollbackPlan) (*slipwayv1alpha1.WebApp, error) {
+func WriteRollback(
+	ctx context.Context, c *command.Clients, app *slipwayv1alpha1.WebApp, plan *RollbackPlan,
+) (*slipwayv1alpha1.WebApp, error) {
 	options := metav1.PatchOptions{FieldManager: FieldManager}
 	if plan.DryRun {
 		options.DryRun = []string{metav1.DryRunAll}

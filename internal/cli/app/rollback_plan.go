@@ -45,11 +45,14 @@ func planRollback(app *slipwayv1alpha1.WebApp, revisions []revision, to, configH
 		return nil, fmt.Errorf("%s", message)
 	}
 	if configDiffers {
-		plan.Notes = append(plan.Notes, "Secrets and ConfigMaps are used as they are now: their content is not part of a rollback, and it has changed since that revision.")
+		plan.Notes = append(plan.Notes, "Secrets and ConfigMaps are used as they are now: their content is not part of a rollback, and "+
+			"it has changed since that revision.")
 	}
 	switch had, has := target.Spec.Storage != nil, app.Spec.Storage != nil; {
 	case had && !has:
-		plan.Notes = append(plan.Notes, fmt.Sprintf("That revision had a volume at %s. spec.storage is not part of a rollback: set it if the application needs it.", target.Spec.Storage.MountPath))
+		plan.Notes = append(plan.Notes,
+			fmt.Sprintf("That revision had a volume at %s. spec.storage is not part of a rollback: set it if the application needs it.",
+				target.Spec.Storage.MountPath))
 	case has && !had:
 		plan.Notes = append(plan.Notes, "That revision had no volume. spec.storage is not part of a rollback and stays.")
 	}
@@ -73,7 +76,9 @@ func chooseRevision(app *slipwayv1alpha1.WebApp, revisions []revision, to string
 		}
 	}
 	if to == "" {
-		return nil, fmt.Errorf("%s has no revision before the current one; there is only %s", command.WebAppRef(app.Name), available(revisions))
+		return nil, fmt.Errorf(
+			"%s has no revision before the current one; there is only %s", command.WebAppRef(app.Name), available(revisions),
+		)
 	}
 	return nil, fmt.Errorf("%s has no revision %q; there are %s", command.WebAppRef(app.Name), to, available(revisions))
 }

@@ -72,7 +72,10 @@ func (o *statusOptions) run(ctx context.Context, argument string) error {
 // endedWith turns the verdict at the end of a watch into the command's result.
 func endedWith(p *command.Program, output command.Format, name, replicas, image string, v health.Verdict) error {
 	if v.State != health.Healthy {
-		return &command.ExitError{Code: command.ExitNotReady, Message: fmt.Sprintf("error: %s is not ready: %s", command.WebAppRef(name), command.Because(v.Reason, v.Message))}
+		return &command.ExitError{
+			Code:    command.ExitNotReady,
+			Message: fmt.Sprintf("error: %s is not ready: %s", command.WebAppRef(name), command.Because(v.Reason, v.Message)),
+		}
 	}
 	if output != command.FormatTable {
 		return nil

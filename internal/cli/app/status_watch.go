@@ -21,7 +21,10 @@ import (
 
 // follow prints every change of a WebApp until its rollout has ended. from is a fresh copy
 // of the WebApp.
-func follow(ctx context.Context, p *command.Program, clients *command.Clients, from *slipwayv1alpha1.WebApp, output command.Format, timeout time.Duration) error {
+func follow(
+	ctx context.Context, p *command.Program, clients *command.Clients, from *slipwayv1alpha1.WebApp, output command.Format,
+	timeout time.Duration,
+) error {
 	watchCtx, cancel := watchtools.ContextWithOptionalTimeout(ctx, timeout)
 	defer cancel()
 	start := p.Clock.Now()
@@ -46,7 +49,11 @@ func follow(ctx context.Context, p *command.Program, clients *command.Clients, f
 	case ctx.Err() != nil:
 		return &command.ExitError{Code: command.ExitInterrupted}
 	case errors.Is(watchCtx.Err(), context.DeadlineExceeded):
-		return &command.ExitError{Code: command.ExitTimeout, Message: fmt.Sprintf("error: %s is not ready after %s: %s", command.WebAppRef(from.Name), timeout, command.Because(v.Reason, v.Message))}
+		return &command.ExitError{
+			Code: command.ExitTimeout,
+			Message: fmt.Sprintf("error: %s is not ready after %s: %s", command.WebAppRef(from.Name), timeout,
+				command.Because(v.Reason, v.Message)),
+		}
 	default:
 		return err
 	}
@@ -55,7 +62,9 @@ func follow(ctx context.Context, p *command.Program, clients *command.Clients, f
 // await calls show with a WebApp, and again after each change. It ends when the WebApp is
 // ready for a generation that is at least that of from, or when only a user can repair it.
 // It returns the last verdict also when it ends with an error.
-func await(ctx context.Context, c *command.Clients, from *slipwayv1alpha1.WebApp, show func(*slipwayv1alpha1.WebApp) error) (health.Verdict, error) {
+func await(
+	ctx context.Context, c *command.Clients, from *slipwayv1alpha1.WebApp, show func(*slipwayv1alpha1.WebApp) error,
+) (health.Verdict, error) {
 	gone := &command.ExitError{Code: command.ExitNotReady, Message: fmt.Sprintf("error: %s was deleted", command.WebAppRef(from.Name))}
 	last := command.Verdict(from, from.Generation)
 	step := func(app *slipwayv1alpha1.WebApp) (bool, error) {

@@ -43,7 +43,10 @@ func runDrill(ctx context.Context, p *command.Program, argument string) error {
 		return err
 	}
 	if backup.Drill() == nil {
-		return &command.ExitError{Code: command.ExitNotReady, Message: fmt.Sprintf("%s has no spec.verify.drill: it says where to restore to", backupRef(backup.Name))}
+		return &command.ExitError{
+			Code:    command.ExitNotReady,
+			Message: fmt.Sprintf("%s has no spec.verify.drill: it says where to restore to", backupRef(backup.Name)),
+		}
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{
 		slipwayv1alpha1.AnnotationDrill: p.Clock.Now().UTC().Format(time.RFC3339Nano),
@@ -54,6 +57,8 @@ func runDrill(ctx context.Context, p *command.Program, argument string) error {
 	if _, err := clients.Backups().Patch(ctx, backup.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("ask for a drill of %s in namespace %q: %w", backupRef(backup.Name), clients.Namespace, err)
 	}
-	_, err = fmt.Fprintf(p.Streams.Out, "%s: a drill was asked for; the condition DrillPassed will say how it went\n", backupRef(backup.Name))
+	_, err = fmt.Fprintf(
+		p.Streams.Out, "%s: a drill was asked for; the condition DrillPassed will say how it went\n", backupRef(backup.Name),
+	)
 	return err
 }

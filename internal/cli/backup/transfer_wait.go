@@ -64,7 +64,10 @@ func (o *waitOptions) started(ctx context.Context, made runtime.Object, name str
 	s.close()
 	switch {
 	case err == nil && last.Phase == slipwayv1alpha1.BackupFailed:
-		return &command.ExitError{Code: command.ExitNotReady, Message: fmt.Sprintf("error: %s failed: %s", last.Object, command.Because(last.Reason, last.Message))}
+		return &command.ExitError{
+			Code:    command.ExitNotReady,
+			Message: fmt.Sprintf("error: %s failed: %s", last.Object, command.Because(last.Reason, last.Message)),
+		}
 	case err == nil && o.output == command.FormatTable:
 		_, err = fmt.Fprintf(o.Streams.Out, "%s completed: %s\n", last.Object, command.Printable(last.outcome))
 		return err
@@ -73,14 +76,18 @@ func (o *waitOptions) started(ctx context.Context, made runtime.Object, name str
 	case ctx.Err() != nil:
 		return &command.ExitError{Code: command.ExitInterrupted}
 	case errors.Is(watchCtx.Err(), context.DeadlineExceeded):
-		return &command.ExitError{Code: command.ExitTimeout, Message: fmt.Sprintf("error: %s has not ended after %s: %s", last.Object, o.timeout, last.state())}
+		return &command.ExitError{
+			Code: command.ExitTimeout, Message: fmt.Sprintf("error: %s has not ended after %s: %s", last.Object, o.timeout, last.state()),
+		}
 	default:
 		return err
 	}
 }
 
 // awaitTransfer calls show with a transfer, and again after each change, until it has ended.
-func awaitTransfer(ctx context.Context, made runtime.Object, name string, lister command.Lister, show func(transfer) error) (transfer, error) {
+func awaitTransfer(
+	ctx context.Context, made runtime.Object, name string, lister command.Lister, show func(transfer) error,
+) (transfer, error) {
 	last, _ := transferOf(made)
 	gone := &command.ExitError{Code: command.ExitNotReady, Message: fmt.Sprintf("error: %s was deleted", last.Object)}
 	_, err := watchtools.UntilWithSync(ctx, command.WatchOne(name, lister), made,

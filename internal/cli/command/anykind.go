@@ -113,7 +113,10 @@ func (p *Program) getAsKubectl(clients *AnyClients, argument string) (*unstructu
 		ResourceTypeOrNameArgs(false, argument).Latest().Do().Infos()
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, KindInfo{}, &ExitError{Code: ExitNotReady, NotFound: true, Message: fmt.Sprintf("Error from server (NotFound): %s in namespace %q", Printable(notFoundText(err)), clients.Namespace)}
+		return nil, KindInfo{}, &ExitError{
+			Code: ExitNotReady, NotFound: true,
+			Message: fmt.Sprintf("Error from server (NotFound): %s in namespace %q", Printable(notFoundText(err)), clients.Namespace),
+		}
 	case err != nil:
 		return nil, KindInfo{}, fmt.Errorf("get %s: %w", argument, err)
 	case len(info) != 1:
@@ -158,7 +161,8 @@ func (c *AnyClients) Kinds() (kinds []KindInfo, unanswered []string, err error) 
 			continue
 		}
 		for _, r := range list.APIResources {
-			if slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "get") && !strings.Contains(r.Name, "/") && ownsOrIsOwned(version.Group, r.Kind) {
+			if slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "get") && !strings.Contains(r.Name, "/") &&
+				ownsOrIsOwned(version.Group, r.Kind) {
 				kinds = append(kinds, KindInfo{version.WithResource(r.Name), r.Kind, r.Namespaced})
 			}
 		}

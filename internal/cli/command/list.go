@@ -10,7 +10,9 @@ import (
 )
 
 // List reads all objects of a kind page by page, at most maxListed of them. Without a namespace it reads those of all.
-func List[T any](ctx context.Context, c *AnyClients, kind KindInfo, namespace string, read func(*unstructured.Unstructured) (T, error)) ([]T, error) {
+func List[T any](
+	ctx context.Context, c *AnyClients, kind KindInfo, namespace string, read func(*unstructured.Unstructured) (T, error),
+) ([]T, error) {
 	client := dynamic.ResourceInterface(c.Objects.Resource(kind.GroupVersionResource))
 	if namespace != corev1.NamespaceAll {
 		client = c.Objects.Resource(kind.GroupVersionResource).Namespace(namespace)

@@ -46,7 +46,9 @@ func VerdictOf(app Declared, name string, observed, generation int64) health.Ver
 	ready := meta.FindStatusCondition(app.GetConditions(), slipwayv1alpha1.ConditionReady)
 	switch {
 	case ready == nil:
-		return health.Verdict{State: health.Progressing, Reason: health.ReasonNotObserved, Message: "the operator has not said anything yet"}
+		return health.Verdict{
+			State: health.Progressing, Reason: health.ReasonNotObserved, Message: "the operator has not said anything yet",
+		}
 	case ready.Status == metav1.ConditionTrue:
 		return health.Verdict{State: health.Healthy, Reason: ready.Reason, Message: ready.Message}
 	case ready.Reason == slipwayv1alpha1.ReasonPaused:

@@ -148,7 +148,8 @@ func checkersOf(served []string, after *apiextensionsv1.CustomResourceDefinition
 	for i := range after.Spec.Versions {
 		version := &after.Spec.Versions[i]
 		same := slices.ContainsFunc(taken, func(other *apiextensionsv1.CustomResourceDefinitionVersion) bool {
-			return equality.Semantic.DeepEqual(other.Schema, version.Schema) && equality.Semantic.DeepEqual(other.Subresources, version.Subresources)
+			return equality.Semantic.DeepEqual(other.Schema, version.Schema) &&
+				equality.Semantic.DeepEqual(other.Subresources, version.Subresources)
 		})
 		if !slices.Contains(names, version.Name) || same && !webhook {
 			continue

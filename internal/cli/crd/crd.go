@@ -130,7 +130,9 @@ func (s fileSource) definition(_ context.Context, name string) (*apiextensionsv1
 	return nil, nil
 }
 
-func (s fileSource) objects(context.Context, *apiextensionsv1.CustomResourceDefinition, *apiextensionsv1.CustomResourceDefinition) *crdObjects {
+func (s fileSource) objects(
+	context.Context, *apiextensionsv1.CustomResourceDefinition, *apiextensionsv1.CustomResourceDefinition,
+) *crdObjects {
 	return nil
 }
 

@@ -105,7 +105,9 @@ func appendDefinitions(all []*apiextensionsv1.CustomResourceDefinition, raw []by
 	case group.Group != apiextensionsv1.GroupName || group.Kind != "CustomResourceDefinition":
 		return all, nil
 	case group.Version != apiextensionsv1.SchemeGroupVersion.Version:
-		return nil, fmt.Errorf("%s of CustomResourceDefinition is not served by any supported Kubernetes: use apiextensions.k8s.io/v1", head.APIVersion)
+		return nil, fmt.Errorf(
+			"%s of CustomResourceDefinition is not served by any supported Kubernetes: use apiextensions.k8s.io/v1", head.APIVersion,
+		)
 	}
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := yaml.Unmarshal(raw, crd); err != nil {

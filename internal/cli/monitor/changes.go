@@ -47,7 +47,8 @@ type ChangesOptions struct {
 func NewChangesCommand(p *command.Program) *cobra.Command {
 	o := &ChangesOptions{Program: p, Output: command.FormatTable}
 	cmd := &cobra.Command{
-		Use: "changes", Short: "Show what changed, as the monitor has recorded it", Long: changesLong, Example: changesExample, Args: command.NoArguments,
+		Use: "changes", Short: "Show what changed, as the monitor has recorded it", Long: changesLong, Example: changesExample,
+		Args:              command.NoArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return o.changes(cmd.Context()) },
 	}
@@ -89,7 +90,10 @@ func (o *ChangesOptions) changes(ctx context.Context) error {
 	if o.Limit < 1 || o.Limit > maxFetched {
 		return command.UsageErrorf("--limit is from 1 to %d", maxFetched)
 	}
-	params := url.Values{"since": {since}, "actor": {o.actor}, "namespace": {explicitNamespace(o.Program)}, "fields": {strconv.FormatBool(o.Diff || o.Output != command.FormatTable)}}
+	params := url.Values{
+		"since": {since}, "actor": {o.actor}, "namespace": {explicitNamespace(o.Program)},
+		"fields": {strconv.FormatBool(o.Diff || o.Output != command.FormatTable)},
+	}
 	if o.kind != "" {
 		name, namespaced, err := o.ResourceName(o.kind)
 		if err != nil {
@@ -169,7 +173,8 @@ func (o *ChangesOptions) printChanges(all *api.Changes, namespace string) error 
 
 func changeTitle(printer command.Painter, r *change.Record) string {
 	if r.Type == change.Gap {
-		return printer.Colour(command.Yellow, "Gap") + " " + command.Printable(r.Kind.GroupResource().String()) + ": changes since " + r.Since.Local().Format(time.DateTime) + " may be missing"
+		return printer.Colour(command.Yellow, "Gap") + " " + command.Printable(r.Kind.GroupResource().String()) + ": changes since " +
+			r.Since.Local().Format(time.DateTime) + " may be missing"
 	}
 	return printer.Title(r)
 }
@@ -190,7 +195,8 @@ func printView(p *command.Program, view *api.View, more bool, incomplete []strin
 		fmt.Fprintf(out, "The monitor is up to %s late.\n", time.Duration(view.Lag*float64(time.Second)).Round(time.Second))
 	}
 	for _, one := range view.Uncovered {
-		fmt.Fprintf(out, "Not covered: %s is %s: %s\n", command.Printable(one.Kind), command.Printable(one.State), command.Printable(one.Reason))
+		fmt.Fprintf(out, "Not covered: %s is %s: %s\n", command.Printable(one.Kind), command.Printable(one.State),
+			command.Printable(one.Reason))
 	}
 	if n := view.UncoveredCount - len(view.Uncovered); n > 0 {
 		fmt.Fprintf(out, "Not covered: %s\n", text.Count(int64(n), "more kind"))
@@ -216,7 +222,9 @@ func (o *ChangesOptions) ObjectHistory(ctx context.Context, argument string) err
 	if err != nil {
 		return err
 	}
-	params := url.Values{"kind": {resource}, "name": {name}, "since": {since}, "fields": {strconv.FormatBool(o.Diff || o.Output != command.FormatTable)}}
+	params := url.Values{
+		"kind": {resource}, "name": {name}, "since": {since}, "fields": {strconv.FormatBool(o.Diff || o.Output != command.FormatTable)},
+	}
 	if namespaced {
 		namespace, _, err := o.Flags.ToRawKubeConfigLoader().Namespace()
 		if err != nil {

@@ -30,7 +30,8 @@ func NewHealthCommand(p *command.Program) *cobra.Command {
 	o := &monitorOptions{Program: p, output: command.FormatTable}
 	cmd := &cobra.Command{
 		Use: "health", Short: "Show which objects are not healthy, of all kinds", Long: healthLong, Args: command.NoArguments,
-		Example:           "  # What is not healthy?\n  kubectl slipway health\n\n  # Everything of a kind in a namespace\n  kubectl slipway health --all --kind webapps -n shop",
+		Example: "  # What is not healthy?\n  kubectl slipway health\n\n  # Everything of a kind in a namespace\n  kubectl " +
+			"slipway health --all --kind webapps -n shop",
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return o.health(cmd.Context()) },
 	}
@@ -101,7 +102,10 @@ func (o *monitorOptions) health(ctx context.Context) error {
 	if len(answer.Objects) > 0 {
 		rows := [][]string{{"NAMESPACE", "OBJECT", "STATE", "WHY"}}
 		for _, one := range answer.Objects {
-			rows = append(rows, []string{command.OrNone(one.Namespace), command.ObjectRef(one.KindName, one.Name), one.State, command.Because(one.Reason, one.Message)})
+			rows = append(rows, []string{
+				command.OrNone(one.Namespace), command.ObjectRef(one.KindName, one.Name), one.State,
+				command.Because(one.Reason, one.Message),
+			})
 		}
 		if _, err := fmt.Fprintln(o.Streams.Out); err != nil {
 			return err
@@ -129,7 +133,8 @@ func (o *monitorOptions) coverage(ctx context.Context) error {
 		if !one.Since.IsZero() {
 			since = one.Since.Local().Format("2006-01-02 15:04:05")
 		}
-		rows = append(rows, []string{one.Name, one.Version, one.State, since, fmt.Sprintf("%.1fs", one.Lag), fmt.Sprint(one.Gaps), one.Reason})
+		rows = append(rows,
+			[]string{one.Name, one.Version, one.State, since, fmt.Sprintf("%.1fs", one.Lag), fmt.Sprint(one.Gaps), one.Reason})
 	}
 	if err := command.Table(o.Streams.Out, rows); err != nil {
 		return err

@@ -39,7 +39,8 @@ type monitorFlags struct {
 
 func (f *monitorFlags) AddFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.namespace, "monitor-namespace", monitorNamespace, "the namespace in which the monitor runs")
-	cmd.Flags().StringVar(&f.account, "monitor-account", "", "ask as this ServiceAccount, NAMESPACE/NAME, with a token of it for the monitor alone")
+	cmd.Flags().StringVar(&f.account, "monitor-account", "",
+		"ask as this ServiceAccount, NAMESPACE/NAME, with a token of it for the monitor alone")
 	cmd.Flags().StringVar(&f.address, "monitor-url", "", "ask the monitor at this https address, and not through the API server")
 }
 
@@ -120,7 +121,9 @@ func monitorAddress(text string) (*url.URL, error) {
 }
 
 // withToken adds a token to requests: of the ServiceAccount, or that of the user, as the kubeconfig or its plugin gives it.
-func withToken(ctx context.Context, c *command.Clients, config *rest.Config, account string, to http.RoundTripper) (http.RoundTripper, error) {
+func withToken(
+	ctx context.Context, c *command.Clients, config *rest.Config, account string, to http.RoundTripper,
+) (http.RoundTripper, error) {
 	if account == "" {
 		own := rest.CopyConfig(config)
 		own.WrapTransport = nil
@@ -137,7 +140,9 @@ func withToken(ctx context.Context, c *command.Clients, config *rest.Config, acc
 		return nil, command.UsageErrorf("--monitor-account is NAMESPACE/NAME")
 	}
 	answer, err := c.Kube.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{Audiences: []string{api.Audience}, ExpirationSeconds: ptr.To(int64(accountTokenLife / time.Second))},
+		Spec: authenticationv1.TokenRequestSpec{
+			Audiences: []string{api.Audience}, ExpirationSeconds: ptr.To(int64(accountTokenLife / time.Second)),
+		},
 	}, metav1.CreateOptions{})
 	switch {
 	case apierrors.IsForbidden(err):

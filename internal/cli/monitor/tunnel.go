@@ -45,15 +45,20 @@ func newTunnel(ctx context.Context, c *command.Clients, config *rest.Config, nam
 	pods, err := c.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: monitorLabels})
 	switch {
 	case apierrors.IsForbidden(err):
-		return nil, fmt.Errorf("you may not list pods in namespace %q: to reach the monitor you need list of pods and create of pods/portforward there, or its address (--monitor-url)", namespace)
+		return nil, fmt.Errorf("you may not list pods in namespace %q: to reach the monitor you need list of pods and create of "+
+			"pods/portforward there, or its address (--monitor-url)", namespace)
 	case err != nil:
 		return nil, fmt.Errorf("find the monitor in namespace %q: %w", namespace, err)
 	case len(pods.Items) == 0:
-		return nil, fmt.Errorf("the monitor is not installed in namespace %q: no pod has the label %s (--monitor-namespace names another namespace)", namespace, monitorLabels)
+		return nil, fmt.Errorf(
+			"the monitor is not installed in namespace %q: no pod has the label %s (--monitor-namespace names another namespace)",
+			namespace, monitorLabels,
+		)
 	}
 	pod := readyPod(pods.Items)
 	if pod == nil {
-		return nil, fmt.Errorf("the monitor in namespace %q is not ready: kubectl slipway why pod/%s -n %s says why", namespace, pods.Items[0].Name, namespace)
+		return nil, fmt.Errorf("the monitor in namespace %q is not ready: kubectl slipway why pod/%s -n %s says why", namespace,
+			pods.Items[0].Name, namespace)
 	}
 	address := c.Kube.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod.Name).SubResource("portforward").URL()
 	overWebsocket, err := portforward.NewSPDYOverWebsocketDialer(address, config)

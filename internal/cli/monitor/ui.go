@@ -69,7 +69,9 @@ func (o *uiOptions) run(ctx context.Context) error {
 		return newMonitorClient(ctx, o.Program, &o.monitorFlags)
 	}
 	proxy.lasting = o.account == ""
-	fmt.Fprintf(o.Streams.Out, "The page is at\n\n  %s\n\nThe address works once. Interrupt the command (Ctrl+C) to end it.\n", proxy.entrance())
+	fmt.Fprintf(
+		o.Streams.Out, "The page is at\n\n  %s\n\nThe address works once. Interrupt the command (Ctrl+C) to end it.\n", proxy.entrance(),
+	)
 	if o.open {
 		remove, err := openBrowser(ctx, proxy.entrance())
 		if err != nil {
@@ -77,7 +79,8 @@ func (o *uiOptions) run(ctx context.Context) error {
 		}
 		defer remove()
 	}
-	return serveUntil(ctx, &http.Server{Handler: proxy, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 48 << 10}, listener)
+	return serveUntil(ctx,
+		&http.Server{Handler: proxy, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 48 << 10}, listener)
 }
 
 // serveUntil serves until the context ends. Streams do not hold it back.
@@ -100,7 +103,8 @@ func openBrowser(ctx context.Context, address string) (remove func(), err error)
 	remove = func() { _ = os.RemoveAll(folder) }
 	file := filepath.Join(folder, "open.html")
 	// The address is made of letters, digits and / only.
-	page := `<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0;url=` + address + `"><title>Slipway monitor</title>`
+	page := `<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0;url=` +
+		address + `"><title>Slipway monitor</title>`
 	if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
 		return remove, err
 	}

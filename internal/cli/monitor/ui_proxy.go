@@ -116,7 +116,9 @@ func (p *uiProxy) enter(w http.ResponseWriter, r *http.Request, code string) {
 	secureUI(w)
 	// Not a redirect: a browser that came from the file of --open, which is another site, would not send a strict cookie after one.
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = io.WriteString(w, `<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=`+p.path+`"><title>Slipway monitor</title><p><a href="`+p.path+`">Slipway monitor</a></p>`)
+	_, _ = io.WriteString(w,
+		`<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=`+p.path+
+			`"><title>Slipway monitor</title><p><a href="`+p.path+`">Slipway monitor</a></p>`)
 }
 
 func (p *uiProxy) known(r *http.Request) bool {

@@ -38,7 +38,9 @@ func (w *watcher) followDefinitions(ctx context.Context) {
 	d := &definitions{watcher: w, ctx: ctx, running: map[string]followed{}}
 	w.reflect(ctx, definitionsResource, "", "", d, func(err error) {
 		if apierrors.IsForbidden(err) {
-			w.send(ctx, sighting{fatal: fmt.Errorf("you may not list the kinds of the cluster (customresourcedefinitions): name the kind to watch")})
+			w.send(ctx, sighting{
+				fatal: fmt.Errorf("you may not list the kinds of the cluster (customresourcedefinitions): name the kind to watch"),
+			})
 			return
 		}
 		w.send(ctx, sighting{resource: definitionsResource.GroupResource().String(), problem: refusal(err)})

@@ -76,7 +76,9 @@ func (w *watcher) follow(ctx context.Context, kind change.Kind, schema *change.S
 }
 
 // reflect lists and watches a kind, and goes on after every failure. failed gets each error, from one goroutine.
-func (w *watcher) reflect(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, store cache.ReflectorStore, failed func(error)) {
+func (w *watcher) reflect(
+	ctx context.Context, resource schema.GroupVersionResource, namespace, name string, store cache.ReflectorStore, failed func(error),
+) {
 	var client dynamic.ResourceInterface = w.Objects.Resource(resource)
 	if namespace != "" {
 		client = w.Objects.Resource(resource).Namespace(namespace)

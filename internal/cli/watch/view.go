@@ -77,7 +77,8 @@ func (p *watchPrinter) begin() error {
 	if p.output != command.FormatTable {
 		return nil
 	}
-	_, err := fmt.Fprintf(p.out, "%s\n", p.Colour(command.Faint, fmt.Sprintf("Watching %s with %s. Ctrl-C ends it.", text.Count(int64(p.kinds), "kind"), text.Count(int64(p.objects), "object"))))
+	_, err := fmt.Fprintf(p.out, "%s\n", p.Colour(command.Faint,
+		fmt.Sprintf("Watching %s with %s. Ctrl-C ends it.", text.Count(int64(p.kinds), "kind"), text.Count(int64(p.objects), "object"))))
 	return err
 }
 
@@ -108,7 +109,9 @@ func (p *watchPrinter) change(s sighting) error {
 }
 
 func (p *watchPrinter) health(was, is health.Verdict) string {
-	codes := map[health.State]string{health.Healthy: command.Green, health.Progressing: command.Yellow, health.Failed: command.Red, health.Terminating: command.Red}
+	codes := map[health.State]string{
+		health.Healthy: command.Green, health.Progressing: command.Yellow, health.Failed: command.Red, health.Terminating: command.Red,
+	}
 	words := p.Colour(codes[is.State], string(is.State))
 	if was.State != "" {
 		words = p.Colour(codes[was.State], string(was.State)) + " -> " + words

@@ -127,7 +127,10 @@ func (o *watchOptions) run(ctx context.Context, args []string) error {
 
 // show prints what is seen until the user has seen enough.
 func (o *watchOptions) show(ctx context.Context, w *watcher) error {
-	printer := &watchPrinter{out: o.Streams.Out, errOut: o.Streams.ErrOut, output: o.output, Painter: command.Painter{Colours: o.Colour && o.output == command.FormatTable}, waiting: map[string]bool{}}
+	printer := &watchPrinter{
+		out: o.Streams.Out, errOut: o.Streams.ErrOut, output: o.output,
+		Painter: command.Painter{Colours: o.Colour && o.output == command.FormatTable}, waiting: map[string]bool{},
+	}
 	for {
 		select {
 		case <-ctx.Done():

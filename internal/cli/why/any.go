@@ -86,7 +86,9 @@ func causesBelow(f *findings, parent *relative) []node {
 		if !isCause(v) && len(causes) == 0 {
 			continue
 		}
-		n := node{Object: command.ObjectRef(child.kind.Kind, child.name), State: v.State, Reason: v.Reason, Message: v.Message, Causes: causes}
+		n := node{
+			Object: command.ObjectRef(child.kind.Kind, child.name), State: v.State, Reason: v.Reason, Message: v.Message, Causes: causes,
+		}
 		switch {
 		case v.State == health.Healthy:
 			n.Message = "says that it is healthy, and what is below it is not"

@@ -123,7 +123,9 @@ func (b *backupFindings) verdict() health.Verdict {
 func (b *backupFindings) explain() whyView {
 	v := b.verdict()
 	root := node{Object: b.name, State: v.State, Reason: v.Reason, Message: v.Message, Causes: keptNodes(b)}
-	return whyView{node: ownRoot(b.facts(), b.object, root), Name: b.object.GetName(), Namespace: b.object.GetNamespace(), Unreadable: b.unreadable}
+	return whyView{
+		node: ownRoot(b.facts(), b.object, root), Name: b.object.GetName(), Namespace: b.object.GetNamespace(), Unreadable: b.unreadable,
+	}
 }
 
 // keptNodes are the newest run of a Backup that is not ready, what keeps old copies from being removed, and Jobs with a
@@ -173,7 +175,8 @@ func jobNodes(b *backupFindings, owner types.UID) []node {
 			pods[j].Message, _, _ = strings.Cut(pods[j].Message, ": {")
 		}
 		nodes = append(nodes, node{
-			Object: "job/" + job.Name, State: v.State, Reason: v.Reason, Message: shorten(v.Message, "Job", job.Name), Events: events, Causes: pods,
+			Object: "job/" + job.Name, State: v.State, Reason: v.Reason, Message: shorten(v.Message, "Job", job.Name), Events: events,
+			Causes: pods,
 		})
 	}
 	return nodes

@@ -46,7 +46,8 @@ func configUses(spec slipwayv1alpha1.WebAppSpec) []configUse {
 		add(fmt.Sprintf("spec.files[%d]", i), source.SecretRef, source.ConfigMapRef, source.Keys, source.Optional)
 	}
 	for i := range spec.ImagePullSecrets {
-		uses = append(uses, configUse{kind: kindSecret, name: spec.ImagePullSecrets[i].Name, field: fmt.Sprintf("spec.imagePullSecrets[%d]", i)})
+		uses = append(uses,
+			configUse{kind: kindSecret, name: spec.ImagePullSecrets[i].Name, field: fmt.Sprintf("spec.imagePullSecrets[%d]", i)})
 	}
 	return uses
 }

@@ -120,7 +120,10 @@ func warnings(f *findings, object types.UID) []eventLine {
 		if event.InvolvedObject.UID != object || object == "" || f.now.Sub(last.Time) > maxAge {
 			continue
 		}
-		lines = append(lines, eventLine{Reason: command.Printable(event.Reason), Message: command.Printable(strings.TrimSpace(event.Message)), Count: count, Last: last, age: command.Age(last, f.now)})
+		lines = append(lines, eventLine{
+			Reason: command.Printable(event.Reason), Message: command.Printable(strings.TrimSpace(event.Message)), Count: count, Last: last,
+			age: command.Age(last, f.now),
+		})
 	}
 	slices.SortStableFunc(lines, func(a, b eventLine) int {
 		return cmp.Or(b.Last.Compare(a.Last.Time), strings.Compare(a.Reason, b.Reason), strings.Compare(a.Message, b.Message))
@@ -172,9 +175,11 @@ func headline(view whyView) string {
 	case view.Replicas == "":
 		return fmt.Sprintf("%s is not ready: %s", view.Object, command.Because(view.Reason, view.Message))
 	case view.State == health.Healthy && view.Routes != "":
-		return fmt.Sprintf("%s is ready: %s replicas serve %s routes at %s", view.Object, view.Replicas, view.Routes, command.OrNone(command.Printable(view.Address)))
+		return fmt.Sprintf("%s is ready: %s replicas serve %s routes at %s", view.Object, view.Replicas, view.Routes,
+			command.OrNone(command.Printable(view.Address)))
 	case view.Routes != "":
-		return fmt.Sprintf("%s is not ready (%s replicas, %s routes): %s", view.Object, view.Replicas, view.Routes, command.Because(view.Reason, view.Message))
+		return fmt.Sprintf("%s is not ready (%s replicas, %s routes): %s", view.Object, view.Replicas, view.Routes,
+			command.Because(view.Reason, view.Message))
 	case view.State == health.Healthy:
 		return fmt.Sprintf("%s is ready: %s replicas of %s", view.Object, view.Replicas, command.OrNone(command.Printable(view.Image)))
 	}

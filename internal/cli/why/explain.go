@@ -123,7 +123,10 @@ func deploymentNodes(f *findings, owner workloadOwner) []node {
 		if slices.Contains(f.unreadable, "the Deployment") {
 			return nil
 		}
-		return []node{{Object: object, State: health.Progressing, Reason: "NotFound", Message: "does not exist; the operator makes it when it has what the spec needs"}}
+		return []node{{
+			Object: object, State: health.Progressing, Reason: "NotFound",
+			Message: "does not exist; the operator makes it when it has what the spec needs",
+		}}
 	}
 	if !metav1.IsControlledBy(f.deployment, owner.object) {
 		return []node{foreign(object, owner.ref)}
@@ -216,7 +219,9 @@ func podNodesOf(f *findings, pods []corev1.Pod) []node {
 			continue
 		}
 		seen[v.Reason+message] = len(nodes)
-		n := node{Object: "pod/" + pod.Name, State: v.State, Reason: v.Reason, Message: message, Events: without(warnings(f, pod.UID), message)}
+		n := node{
+			Object: "pod/" + pod.Name, State: v.State, Reason: v.Reason, Message: message, Events: without(warnings(f, pod.UID), message),
+		}
 		if target, ok := logTargetOf(pod); ok && v.State != health.Terminating {
 			n.Log = logOf(f, target)
 		}

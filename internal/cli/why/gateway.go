@@ -44,7 +44,8 @@ func gatewaySecrets(spec slipwayv1alpha1.APIGatewaySpec) []configUse {
 		})
 	}
 	for i := range spec.ImagePullSecrets {
-		uses = append(uses, configUse{kind: kindSecret, name: spec.ImagePullSecrets[i].Name, field: fmt.Sprintf("spec.imagePullSecrets[%d]", i)})
+		uses = append(uses,
+			configUse{kind: kindSecret, name: spec.ImagePullSecrets[i].Name, field: fmt.Sprintf("spec.imagePullSecrets[%d]", i)})
 	}
 	return uses
 }
@@ -71,7 +72,9 @@ func loadGateway(ctx context.Context, c *command.Clients, gateway *slipwayv1alph
 	steps := append(workloadSteps(ctx, c, f, desired.Name(gateway), desired.Selector(gateway)),
 		step{"the Ingress", func() (err error) {
 			if desired.ExposeType(gateway) == slipwayv1alpha1.ExposeIngress {
-				g.ingress, err = orNil(c.Kube.NetworkingV1().Ingresses(c.Namespace).Get(ctx, desired.IngressName(gateway), metav1.GetOptions{}))
+				g.ingress, err = orNil(
+					c.Kube.NetworkingV1().Ingresses(c.Namespace).Get(ctx, desired.IngressName(gateway), metav1.GetOptions{}),
+				)
 			}
 			return err
 		}},
@@ -108,10 +111,12 @@ func loadBackendPods(ctx context.Context, c *command.Clients, g *gatewayFindings
 			name := string(backend.Name)
 			service := g.services[name]
 			_, known := g.backendPods[name]
-			if known || service == nil || len(service.Spec.Selector) == 0 || g.slices == nil || readyEndpoints(g.slices[name]) > 0 || len(g.backendPods) == maxBackends {
+			if known || service == nil || len(service.Spec.Selector) == 0 || g.slices == nil || readyEndpoints(g.slices[name]) > 0 ||
+				len(g.backendPods) == maxBackends {
 				continue
 			}
-			list, err := c.Kube.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.SelectorFromSet(service.Spec.Selector).String()})
+			list, err := c.Kube.CoreV1().Pods(c.Namespace).List(ctx,
+				metav1.ListOptions{LabelSelector: labels.SelectorFromSet(service.Spec.Selector).String()})
 			if err != nil {
 				return err
 			}

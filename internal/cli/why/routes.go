@@ -28,7 +28,8 @@ func (f *gatewayFindings) explain() whyView {
 	owner := workloadOwner{f.object, f.ref(), f.object.Name}
 	root := ownRoot(f.facts(), f.object, asFound(node{
 		Object: f.ref(), State: v.State, Reason: v.Reason, Message: v.Message,
-		Causes: slices.Concat(routeNodes(f), configNodes(f.config, v), exposureNodes(f), serviceNodes(f.facts(), owner), behindNodes(f), deploymentNodes(f.facts(), owner)),
+		Causes: slices.Concat(routeNodes(f), configNodes(f.config, v), exposureNodes(f), serviceNodes(f.facts(), owner), behindNodes(f),
+			deploymentNodes(f.facts(), owner)),
 	}))
 	status := f.object.Status
 	view := whyView{
@@ -136,7 +137,9 @@ func exposureNodes(f *gatewayFindings) []node {
 	if degraded != nil && degraded.Status == metav1.ConditionTrue {
 		switch degraded.Reason {
 		case slipwayv1alpha1.ReasonKindNotFound, slipwayv1alpha1.ReasonParentNotFound, slipwayv1alpha1.ReasonParentRefused:
-			return []node{{Object: "httproute/" + desired.Name(f.object), State: health.Failed, Reason: degraded.Reason, Message: degraded.Message}}
+			return []node{{
+				Object: "httproute/" + desired.Name(f.object), State: health.Failed, Reason: degraded.Reason, Message: degraded.Message,
+			}}
 		}
 	}
 	if f.ingress != nil && !healthy && len(f.ingress.Status.LoadBalancer.Ingress) == 0 {
@@ -159,7 +162,9 @@ func behindNodes(f *gatewayFindings) []node {
 		return nil
 	}
 	match := podOf.FindStringSubmatch(programmed.Message)
-	if match == nil || !slices.ContainsFunc(f.pods, func(p corev1.Pod) bool { return p.Name == match[1] && health.Pod(&p).State == health.Healthy }) {
+	if match == nil || !slices.ContainsFunc(f.pods, func(p corev1.Pod) bool {
+		return p.Name == match[1] && health.Pod(&p).State == health.Healthy
+	}) {
 		return nil // The Deployment's node explains the rest.
 	}
 	return []node{{

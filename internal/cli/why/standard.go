@@ -145,7 +145,9 @@ func servedKind(c *command.AnyClients, kind string) (info command.KindInfo, ok b
 // getMeant reads the object that KIND/NAME names, as kubectl does, with two differences: a cluster without the Gateway API is
 // told as such; and where kubectl takes gateway for another kind, the Gateway API's Gateway is meant if there is no such object.
 // other is how to ask for the Gateway that has the same name as the returned object.
-func (o *whyOptions) getMeant(ctx context.Context, clients *command.AnyClients, argument string) (object *unstructured.Unstructured, kind command.KindInfo, other string, err error) {
+func (o *whyOptions) getMeant(
+	ctx context.Context, clients *command.AnyClients, argument string,
+) (object *unstructured.Unstructured, kind command.KindInfo, other string, err error) {
 	object, kind, err = o.Get(ctx, clients, argument)
 	name, objectName, _ := strings.Cut(argument, "/")
 	meant := standardKind(name)
@@ -157,7 +159,8 @@ func (o *whyOptions) getMeant(ctx context.Context, clients *command.AnyClients, 
 	case kindErr != nil:
 		return object, kind, "", errors.Join(err, kindErr)
 	case !served && err != nil:
-		return nil, kind, "", fmt.Errorf("%s: this cluster has no %ss: the Gateway API (%s) is not installed, or an old version of it", argument, meant, gatewayv1.GroupName)
+		return nil, kind, "", fmt.Errorf("%s: this cluster has no %ss: the Gateway API (%s) is not installed, or an old version of it",
+			argument, meant, gatewayv1.GroupName)
 	case !served || meant != command.KindGateway:
 		return object, kind, "", err
 	}

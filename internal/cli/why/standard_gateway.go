@@ -66,7 +66,8 @@ func (s *standardGatewayFindings) ours() bool {
 // answered reports whether a controller has said something of the Gateway as it is now.
 func (s *standardGatewayFindings) answered() bool {
 	accepted := meta.FindStatusCondition(s.gateway.Status.Conditions, string(gatewayv1.GatewayConditionAccepted))
-	return accepted != nil && accepted.Status != metav1.ConditionUnknown && (accepted.ObservedGeneration == 0 || accepted.ObservedGeneration >= s.gateway.Generation)
+	return accepted != nil && accepted.Status != metav1.ConditionUnknown &&
+		(accepted.ObservedGeneration == 0 || accepted.ObservedGeneration >= s.gateway.Generation)
 }
 
 func (s *standardGatewayFindings) explain() whyView {
@@ -79,7 +80,9 @@ func (s *standardGatewayFindings) explain() whyView {
 	} else {
 		own = slices.Concat(own, causesBelow(s.facts(), s.family.asked))
 	}
-	if first := slices.IndexFunc(own, func(n node) bool { return n.State == health.Failed }); !s.answered() && len(own) > 0 && root.State != health.Terminating {
+	if first := slices.IndexFunc(own, func(n node) bool {
+		return n.State == health.Failed
+	}); !s.answered() && len(own) > 0 && root.State != health.Terminating {
 		cause := own[max(first, 0)]
 		root.State, root.Reason, root.Message = cause.State, cause.Reason, cause.Object+": "+cause.Message
 	}
@@ -168,7 +171,10 @@ func addressNodes(s *standardGatewayFindings) []node {
 	if s.service == nil || programmed == nil || programmed.Status != metav1.ConditionFalse || !metav1.IsControlledBy(s.service, s.gateway) {
 		return nil
 	}
-	n := node{Object: command.ObjectRef("Service", s.service.Name), State: health.Progressing, Reason: programmed.Reason, Events: warnings(s.facts(), s.service.UID)}
+	n := node{
+		Object: command.ObjectRef("Service", s.service.Name), State: health.Progressing, Reason: programmed.Reason,
+		Events: warnings(s.facts(), s.service.UID),
+	}
 	switch gatewayv1.GatewayConditionReason(programmed.Reason) {
 	case gatewayv1.GatewayReasonAddressNotAssigned:
 		n.Message = fmt.Sprintf("has no address; it is of type %s", s.service.Spec.Type)
@@ -221,7 +227,9 @@ func listenerNodes(s *standardGatewayFindings) []node {
 				continue
 			}
 			seen[c.Message] = true
-			n := node{Object: command.ObjectRef("listener", string(listener.Name)), State: health.Failed, Reason: c.Reason, Message: c.Message}
+			n := node{
+				Object: command.ObjectRef("listener", string(listener.Name)), State: health.Failed, Reason: c.Reason, Message: c.Message,
+			}
 			if c.Type == string(gatewayv1.ListenerConditionProgrammed) {
 				n.State = health.Progressing
 			}

@@ -30,7 +30,8 @@ func loadStandardGateway(ctx context.Context, c *command.AnyClients, asked named
 		standardFindings: newStandardFindings(c.Clients, gateway.Namespace), gateway: gateway, family: &family{asked: asked.relative()},
 	}
 	s.gateways[types.NamespacedName{Namespace: gateway.Namespace, Name: gateway.Name}] = gateway
-	steps := append([]step{classStep(ctx, c, &s.standardFindings, gateway)}, workloadSteps(ctx, c.Clients, s.facts(), standarddesired.Name(gateway), standarddesired.Selector(gateway))...)
+	steps := append([]step{classStep(ctx, c, &s.standardFindings, gateway)},
+		workloadSteps(ctx, c.Clients, s.facts(), standarddesired.Name(gateway), standarddesired.Selector(gateway))...)
 	steps = append(steps, step{"GatewayParameters", func() error { return loadParameters(ctx, c, s) }})
 	for _, kind := range standardRoutes {
 		steps = append(steps, step{kind + "s", func() error { return loadRoutesOf(ctx, c, s, kind) }})
@@ -139,13 +140,19 @@ func loadParameters(ctx context.Context, c *command.AnyClients, s *standardGatew
 	var named []missingParameters
 	const kind = "GatewayParameters"
 	if class := s.classes[string(s.gateway.Spec.GatewayClassName)]; class != nil {
-		if ref := class.Spec.ParametersRef; ref != nil && ref.Group == slipwayv1alpha1.GroupName && ref.Kind == kind && ref.Namespace != nil {
-			named = append(named, missingParameters{fmt.Sprintf("spec.parametersRef of GatewayClass %q", class.Name), types.NamespacedName{Namespace: string(*ref.Namespace), Name: ref.Name}})
+		if ref := class.Spec.ParametersRef; ref != nil && ref.Group == slipwayv1alpha1.GroupName && ref.Kind == kind &&
+			ref.Namespace != nil {
+			named = append(named, missingParameters{
+				fmt.Sprintf("spec.parametersRef of GatewayClass %q", class.Name),
+				types.NamespacedName{Namespace: string(*ref.Namespace), Name: ref.Name},
+			})
 		}
 	}
 	if in := s.gateway.Spec.Infrastructure; in != nil {
 		if ref := in.ParametersRef; ref != nil && ref.Group == slipwayv1alpha1.GroupName && ref.Kind == kind {
-			named = append(named, missingParameters{"spec.infrastructure.parametersRef", types.NamespacedName{Namespace: s.gateway.Namespace, Name: ref.Name}})
+			named = append(named, missingParameters{
+				"spec.infrastructure.parametersRef", types.NamespacedName{Namespace: s.gateway.Namespace, Name: ref.Name},
+			})
 		}
 	}
 	for _, one := range named {
@@ -166,9 +173,13 @@ func loadRoutesOf(ctx context.Context, c *command.AnyClients, s *standardGateway
 	if err != nil || !served {
 		return err
 	}
-	all, err := command.List(ctx, c, kind, "", func(object *unstructured.Unstructured) (*standardRoute, error) { return newStandardRoute(object, name) })
+	all, err := command.List(ctx, c, kind, "", func(object *unstructured.Unstructured) (*standardRoute, error) {
+		return newStandardRoute(object, name)
+	})
 	if apierrors.IsForbidden(err) {
-		all, err = command.List(ctx, c, kind, c.Namespace, func(object *unstructured.Unstructured) (*standardRoute, error) { return newStandardRoute(object, name) })
+		all, err = command.List(ctx, c, kind, c.Namespace, func(object *unstructured.Unstructured) (*standardRoute, error) {
+			return newStandardRoute(object, name)
+		})
 		if err == nil {
 			s.unreadable = append(s.unreadable, name+"s of other namespaces")
 		}
@@ -178,7 +189,9 @@ func loadRoutesOf(ctx context.Context, c *command.AnyClients, s *standardGateway
 	}
 	of := types.NamespacedName{Namespace: s.gateway.Namespace, Name: s.gateway.Name}
 	for _, route := range all {
-		if slices.ContainsFunc(route.refs, func(ref gatewayv1.ParentReference) bool { return gatewayapi.IsParent(ref, route.Namespace, of) }) {
+		if slices.ContainsFunc(route.refs, func(ref gatewayv1.ParentReference) bool {
+			return gatewayapi.IsParent(ref, route.Namespace, of)
+		}) {
 			s.routes = append(s.routes, route)
 		}
 	}
@@ -238,10 +251,12 @@ func loadSlices(ctx context.Context, c *command.AnyClients, s *standardRouteFind
 // loadPods reads the pods of those without a ready endpoint.
 func loadPods(ctx context.Context, c *command.AnyClients, s *standardRouteFindings, namespace string) error {
 	for name, found := range s.services {
-		if found.service == nil || name.Namespace != namespace || !found.slicesRead || readyEndpoints(found.slices) > 0 || len(found.service.Spec.Selector) == 0 {
+		if found.service == nil || name.Namespace != namespace || !found.slicesRead || readyEndpoints(found.slices) > 0 ||
+			len(found.service.Spec.Selector) == 0 {
 			continue
 		}
-		pods, err := c.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: labels.SelectorFromSet(found.service.Spec.Selector).String()})
+		pods, err := c.Kube.CoreV1().Pods(namespace).List(ctx,
+			metav1.ListOptions{LabelSelector: labels.SelectorFromSet(found.service.Spec.Selector).String()})
 		if err != nil {
 			return err
 		}

@@ -141,7 +141,8 @@ func (v *parentView) judge(s *standardFindings, route *standardRoute, ref gatewa
 		return
 	case accepted.ObservedGeneration > 0 && accepted.ObservedGeneration < route.Generation:
 		v.fail(health.Progressing, health.ReasonNotObserved, fmt.Sprintf(
-			"what its controller says is about generation %d of the route, and it is at %d; if that lasts, see whether the controller runs", accepted.ObservedGeneration, route.Generation))
+			"what its controller says is about generation %d of the route, and it is at %d; if that lasts, see whether the controller runs",
+			accepted.ObservedGeneration, route.Generation))
 		return
 	case accepted.Status == metav1.ConditionFalse:
 		v.fail(health.Failed, accepted.Reason, accepted.Message)
@@ -192,7 +193,8 @@ func (s *standardFindings) unanswered(isGateway bool, gateway *gatewayv1.Gateway
 		return health.Failed, fmt.Sprintf("no controller has said anything of %s: GatewayClass %q does not exist", what, name)
 	case class.Spec.ControllerName != gatewayapi.Controller:
 		return health.Failed, fmt.Sprintf(
-			"GatewayClass %q is not Slipway's, and its controller %q has said nothing of %s: see whether that runs", name, class.Spec.ControllerName, what)
+			"GatewayClass %q is not Slipway's, and its controller %q has said nothing of %s: see whether that runs", name,
+			class.Spec.ControllerName, what)
 	}
 	return health.Progressing, fmt.Sprintf(
 		"the operator has said nothing of %s yet; if that lasts, see whether it runs, and whether it is limited to other namespaces", what)

@@ -19,7 +19,10 @@ func printDetails(out io.Writer, view whyView) error {
 	}
 	rows := [][]string{{"PARENT", "LISTENER", "CONTROLLER", "ACCEPTED", "RESOLVED", "LIVE"}}
 	for _, p := range view.Parents {
-		rows = append(rows, []string{p.Parent, cmp.Or(p.Listener, "all"), command.OrNone(p.Controller), command.OrDash(p.Accepted), command.OrDash(p.Resolved), command.OrDash(p.Live)})
+		rows = append(rows, []string{
+			p.Parent, cmp.Or(p.Listener, "all"), command.OrNone(p.Controller), command.OrDash(p.Accepted), command.OrDash(p.Resolved),
+			command.OrDash(p.Live),
+		})
 	}
 	return printBlocks(out, rows)
 }
@@ -38,14 +41,18 @@ func printGatewayDetails(out io.Writer, d *gatewayDetails) error {
 	listeners := [][]string{{"LISTENER", "PORT", "PROTOCOL", "HOSTNAME", "ROUTES", "PROGRAMMED", "NOT GOOD"}}
 	for _, l := range d.Listeners {
 		listeners = append(listeners, []string{
-			l.Name, fmt.Sprint(l.Port), l.Protocol, cmp.Or(l.Hostname, "*"), fmt.Sprint(l.AttachedRoutes), command.OrDash(l.Programmed), strings.Join(l.Conditions, ", "),
+			l.Name, fmt.Sprint(l.Port), l.Protocol, cmp.Or(l.Hostname, "*"), fmt.Sprint(l.AttachedRoutes), command.OrDash(l.Programmed),
+			strings.Join(l.Conditions, ", "),
 		})
 	}
 	blocks := [][][]string{about, listeners}
 	if len(d.Routes) > 0 {
 		routes := [][]string{{"ROUTE", "LISTENER", "ACCEPTED", "RESOLVED", "LIVE", "WHY"}}
 		for _, p := range d.Routes {
-			routes = append(routes, []string{p.Route, cmp.Or(p.Listener, "all"), command.OrDash(p.Accepted), command.OrDash(p.Resolved), command.OrDash(p.Live), p.Reason})
+			routes = append(routes, []string{
+				p.Route, cmp.Or(p.Listener, "all"), command.OrDash(p.Accepted), command.OrDash(p.Resolved), command.OrDash(p.Live),
+				p.Reason,
+			})
 		}
 		blocks = append(blocks, routes)
 	}

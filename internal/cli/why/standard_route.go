@@ -126,7 +126,8 @@ func (s *standardFindings) notGranted(kind, toKind string, to types.NamespacedNa
 		return "", ""
 	}
 	return string(gatewayv1.RouteReasonRefNotPermitted), fmt.Sprintf(
-		"%s needs a ReferenceGrant: create one in namespace %q with spec.from [{group: %s, kind: %s, namespace: %s}] and spec.to [{group: \"\", kind: %s, name: %s}]",
+		"%s needs a ReferenceGrant: create one in namespace %q with spec.from [{group: %s, kind: %s, namespace: %s}] and spec.to "+
+			"[{group: \"\", kind: %s, name: %s}]",
 		field, to.Namespace, gatewayv1.GroupName, kind, from, toKind, to.Name)
 }
 
@@ -135,7 +136,9 @@ func (s *serviceFinding) lack(port int32, udp bool) (reason, message string) {
 	switch {
 	case s.service == nil:
 		return slipwayv1alpha1.ReasonBackendNotFound, "does not exist"
-	case !slices.ContainsFunc(s.service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == port && (p.Protocol == corev1.ProtocolUDP) == udp }):
+	case !slices.ContainsFunc(s.service.Spec.Ports, func(p corev1.ServicePort) bool {
+		return p.Port == port && (p.Protocol == corev1.ProtocolUDP) == udp
+	}):
 		if udp {
 			return slipwayv1alpha1.ReasonPortNotFound, fmt.Sprintf("has no port %d for UDP", port)
 		}

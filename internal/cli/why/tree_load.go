@@ -54,8 +54,12 @@ const (
 )
 
 // loadFamily reads the owners of an object, and up to limit objects below it.
-func loadFamily(ctx context.Context, c *command.AnyClients, object *unstructured.Unstructured, kind command.KindInfo, limit int) (*family, error) {
-	f := &family{asked: &relative{kind: kind, namespace: object.GetNamespace(), name: object.GetName(), uid: object.GetUID(), object: object}}
+func loadFamily(
+	ctx context.Context, c *command.AnyClients, object *unstructured.Unstructured, kind command.KindInfo, limit int,
+) (*family, error) {
+	f := &family{asked: &relative{
+		kind: kind, namespace: object.GetNamespace(), name: object.GetName(), uid: object.GetUID(), object: object,
+	}}
 	kinds, unanswered, err := c.Kinds()
 	if err != nil {
 		return nil, err
@@ -81,7 +85,8 @@ func loadFamily(ctx context.Context, c *command.AnyClients, object *unstructured
 // grow hangs every object below its owner, in the order of kinds and names, and returns those below the asked one.
 func (f *family) grow(all []command.Owned, limit int) []*relative {
 	slices.SortFunc(all, func(a, b command.Owned) int {
-		return cmp.Or(strings.Compare(a.Info.Kind, b.Info.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.Info.Group, b.Info.Group))
+		return cmp.Or(strings.Compare(a.Info.Kind, b.Info.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name),
+			strings.Compare(a.Info.Group, b.Info.Group))
 	})
 	byOwner := map[types.UID][]int{}
 	for i := range all {

@@ -68,8 +68,9 @@ func treeOf(f *family, now time.Time) treeView {
 func branchOf(r *relative, now time.Time) branch {
 	v := verdictOfRelative(r, now)
 	b := branch{
-		Object: command.ObjectRef(r.kind.Kind, r.name), APIVersion: r.kind.GroupVersion().String(), Kind: r.kind.Kind, Namespace: r.namespace,
-		Name: r.name, UID: r.uid, State: v.State, Reason: v.Reason, Message: v.Message, Field: v.Field, Value: v.Value, Layer: v.Layer,
+		Object: command.ObjectRef(r.kind.Kind, r.name), APIVersion: r.kind.GroupVersion().String(), Kind: r.kind.Kind,
+		Namespace: r.namespace,
+		Name:      r.name, UID: r.uid, State: v.State, Reason: v.Reason, Message: v.Message, Field: v.Field, Value: v.Value, Layer: v.Layer,
 	}
 	if r.object != nil {
 		if created := r.object.GetCreationTimestamp(); !created.IsZero() {

@@ -31,7 +31,8 @@ func loadWebApp(ctx context.Context, all *command.AnyClients, asked named) (expl
 		return nil, err
 	}
 	f := &webAppFindings{findings: findings{clients: c}, app: app}
-	steps := append(workloadSteps(ctx, c, f.facts(), desired.Name(app), desired.Selector(app)), step{"the PersistentVolumeClaim", func() (err error) {
+	steps := append(workloadSteps(ctx, c, f.facts(), desired.Name(app),
+		desired.Selector(app)), step{"the PersistentVolumeClaim", func() (err error) {
 		if app.Spec.Storage != nil {
 			f.claim, err = orNil(c.Kube.CoreV1().PersistentVolumeClaims(c.Namespace).Get(ctx, desired.VolumeName(app), metav1.GetOptions{}))
 		}
@@ -76,7 +77,10 @@ func claimNodes(f *webAppFindings) []node {
 		// the label.
 		return []node{foreign(object, f.ref())}
 	case f.claim.Status.Phase == corev1.ClaimLost:
-		return []node{{Object: object, State: health.Failed, Reason: "Lost", Message: "its PersistentVolume is gone", Events: warnings(f.facts(), f.claim.UID)}}
+		return []node{{
+			Object: object, State: health.Failed, Reason: "Lost", Message: "its PersistentVolume is gone",
+			Events: warnings(f.facts(), f.claim.UID),
+		}}
 	case f.claim.Status.Phase != corev1.ClaimBound:
 		message := "is not bound to a volume"
 		if class := f.claim.Spec.StorageClassName; class != nil && *class != "" {
@@ -84,7 +88,10 @@ func claimNodes(f *webAppFindings) []node {
 		} else {
 			message += " and has no storage class: set spec.storage.storageClassName, or give the cluster a default class"
 		}
-		return []node{{Object: object, State: health.Progressing, Reason: slipwayv1alpha1.ReasonVolumePending, Message: message, Events: warnings(f.facts(), f.claim.UID)}}
+		return []node{{
+			Object: object, State: health.Progressing, Reason: slipwayv1alpha1.ReasonVolumePending, Message: message,
+			Events: warnings(f.facts(), f.claim.UID),
+		}}
 	}
 	return nil
 }
