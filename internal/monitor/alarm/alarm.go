@@ -100,8 +100,10 @@ func New(ctx context.Context, options Options) (*Alarms, error) {
 		return nil, err
 	}
 	a := &Alarms{
-		options: options, context: ctx, engine: rule.NewEngine(), compiler: compiler, rules: map[string]*entry{}, reviewed: map[types.UID]int64{},
-		unswept: map[schema.GroupResource]bool{}, wake: make(chan struct{}, 1), fresh: make(chan struct{}, 1), changed: map[types.UID]bool{}, ring: make(chan struct{}, 1),
+		options: options, context: ctx, engine: rule.NewEngine(), compiler: compiler, rules: map[string]*entry{},
+		reviewed: map[types.UID]int64{},
+		unswept:  map[schema.GroupResource]bool{}, wake: make(chan struct{}, 1), fresh: make(chan struct{}, 1),
+		changed: map[types.UID]bool{}, ring: make(chan struct{}, 1),
 	}
 	a.metrics = newMetrics(a, options.Registry)
 	send := notify.Options{

@@ -20,7 +20,8 @@ func (a *Alarms) Rules(context.Context) ([]api.Rule, error) {
 	rules := []api.Rule{}
 	for name, e := range a.entries() {
 		one := api.Rule{
-			Name: name, Severity: string(cmp.Or(e.spec.Severity, "Warning")), Summary: e.summary(), Firing: int64(a.engine.Status(e.uid).Firing),
+			Name: name, Severity: string(cmp.Or(e.spec.Severity, "Warning")), Summary: e.summary(),
+			Firing: int64(a.engine.Status(e.uid).Firing),
 		}
 		if len(e.problems) > 0 {
 			one.Problem = rule.Sentence(e.problems)

@@ -72,7 +72,8 @@ type series struct {
 
 func newEventWriter(options Options) *eventWriter {
 	return &eventWriter{
-		events: options.Events, namespaces: options.Namespaces, instance: text.Cut(options.Instance, 128), clock: options.Clock, log: options.Log,
+		events: options.Events, namespaces: options.Namespaces, instance: text.Cut(options.Instance, 128), clock: options.Clock,
+		log: options.Log,
 		all: rate.NewLimiter(eventsPerSecond, eventsAtOnce), series: lru.New(seriesMemory),
 	}
 }
@@ -88,7 +89,8 @@ func (w *eventWriter) deliver(ctx context.Context, body []byte) error {
 		return err
 	}
 	if former {
-		w.log.Info("there is no Event about an alarm: its object is not known to be of the namespace that is there now", "rule", received.Data.Rule, "key", received.ID)
+		w.log.Info("there is no Event about an alarm: its object is not known to be of the namespace that is there now", "rule",
+			received.Data.Rule, "key", received.ID)
 		return nil
 	}
 	s := w.seriesOf(&received)

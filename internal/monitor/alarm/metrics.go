@@ -43,11 +43,13 @@ var (
 	}
 	deliveriesMetric = metric.Definition{
 		Name: "slipway_monitor_deliveries_total", Type: metric.Counter, Labels: []string{"output", "result"},
-		Help: "Attempts to deliver a message about an alarm, by output (event, or webhook/ and its name) and result: sent, retried or given_up. What is given up is lost.",
+		Help: "Attempts to deliver a message about an alarm, by output (event, or webhook/ and its name) and result: sent, retried or " +
+			"given_up. What is given up is lost.",
 	}
 	droppedMetric = metric.Definition{
 		Name: "slipway_monitor_messages_dropped_total", Type: metric.Counter,
-		Help: "Messages about alarms that were not stored, because one change had more than 1,500, or 2,000 about their namespace wait for the webhook or as Events.",
+		Help: "Messages about alarms that were not stored, because one change had more than 1,500, or 2,000 about their namespace wait " +
+			"for the webhook or as Events.",
 	}
 	waitingMetric = metric.Definition{
 		Name: "slipway_monitor_outbox_messages", Type: metric.Gauge, Help: "Messages about alarms that wait to be delivered.",
@@ -91,9 +93,10 @@ func newMetrics(a *Alarms, registry prometheus.Registerer) *metrics {
 		deliveries: counters(deliveriesMetric), total: counters(raisedMetric),
 		firing: describe(firingMetric), failing: describe(failingMetric), waiting: describe(waitingMetric),
 	}
-	metric.Registered(registry, prometheus.NewCounterFunc(prometheus.CounterOpts{Name: droppedMetric.Name, Help: droppedMetric.Help}, func() float64 {
-		return float64(m.dropped.Load() + a.options.Store.Stats().Refused)
-	}))
+	metric.Registered(registry,
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: droppedMetric.Name, Help: droppedMetric.Help}, func() float64 {
+			return float64(m.dropped.Load() + a.options.Store.Stats().Refused)
+		}))
 	// Else the first message that is given up would begin a series, and no increase of it would be seen.
 	outputs := []string{notify.OutputEvent}
 	for name := range a.options.Webhooks {

@@ -139,7 +139,9 @@ func (a *Alarms) UnknownKinds(ctx context.Context, kinds []slipwayv1alpha1.Monit
 		return nil, err
 	}
 	for _, kind := range kinds {
-		if strings.Contains(kind.Group+kind.Kind, "*") || slices.ContainsFunc(known, func(k store.KindState) bool { return k.Group == kind.Group && k.Kind.Kind == kind.Kind }) {
+		if strings.Contains(kind.Group+kind.Kind, "*") || slices.ContainsFunc(known, func(k store.KindState) bool {
+			return k.Group == kind.Group && k.Kind.Kind == kind.Kind
+		}) {
 			continue
 		}
 		unknown = append(unknown, strings.TrimSuffix(kind.Kind+"."+kind.Group, "."))

@@ -134,13 +134,16 @@ func (a *app) record(ctx context.Context, history *store.Store, servers *sync.Wa
 	if err != nil {
 		return err
 	}
-	parts := Parts{Store: history, Config: a.options.Config, Access: a.access, Registry: a.registry, Log: a.log, Key: key, Ready: a.ready.check}
+	parts := Parts{
+		Store: history, Config: a.options.Config, Access: a.access, Registry: a.registry, Log: a.log, Key: key, Ready: a.ready.check,
+	}
 	observer, err := a.observer(ctx, &parts)
 	if err != nil {
 		return err
 	}
 	r, err := recorder.New(ctx, recorder.Options{
-		Store: history, Policy: policy, Observer: observer, Committed: metrics.NewCommits(a.registry), CommitInterval: commitInterval, Clock: a.clock, Log: a.log,
+		Store: history, Policy: policy, Observer: observer, Committed: metrics.NewCommits(a.registry), CommitInterval: commitInterval,
+		Clock: a.clock, Log: a.log,
 	})
 	if err != nil {
 		return err

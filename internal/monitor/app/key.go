@@ -41,7 +41,9 @@ func readKey(path string) ([]byte, error) {
 		return key, nil
 	}
 	if err == nil {
-		return nil, fmt.Errorf("%s has %d bytes, and should have %d: put back the one from a backup, or delete it", path, len(key), keyBytes)
+		return nil, fmt.Errorf(
+			"%s has %d bytes, and should have %d: put back the one from a backup, or delete it", path, len(key), keyBytes,
+		)
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err

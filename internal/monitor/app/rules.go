@@ -62,7 +62,8 @@ func (x *Rules) Observer(ctx context.Context, parts Parts) (recorder.Observer, e
 	}
 	instance, _ := os.Hostname()
 	x.alarms, err = alarm.New(ctx, alarm.Options{
-		Store: parts.Store, Webhooks: webhooks, Events: events, Namespaces: objects.Resource(namespacesResource), Instance: instance, Clock: clock.RealClock{}, Log: parts.Log, Registry: parts.Registry,
+		Store: parts.Store, Webhooks: webhooks, Events: events, Namespaces: objects.Resource(namespacesResource), Instance: instance,
+		Clock: clock.RealClock{}, Log: parts.Log, Registry: parts.Registry,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("rules: %w", err)
@@ -140,7 +141,9 @@ func ruleScheme() *runtime.Scheme {
 }
 
 // covered reports whether every change of a kind is seen as it happens, for long enough that what happened before is known.
-func covered(coverageOf func(schema.GroupResource) (supervisor.KindCoverage, bool), clock clock.PassiveClock) func(schema.GroupResource) bool {
+func covered(
+	coverageOf func(schema.GroupResource) (supervisor.KindCoverage, bool), clock clock.PassiveClock,
+) func(schema.GroupResource) bool {
 	return func(kind schema.GroupResource) bool {
 		k, known := coverageOf(kind)
 		return known && k.State == supervisor.Live && k.Lag < settled && clock.Since(k.Since) >= settled

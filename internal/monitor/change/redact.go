@@ -94,7 +94,8 @@ func (w *walk) text(n *node, at place, meaning redact.Meaning) {
 	if at.identity || n.text == "" || redact.IsPath(n.text) {
 		return
 	}
-	if meaning.HidesText() || meaning == redact.File && n.text[0] != '/' || meaning == redact.Doubt && redact.Opaque(n.text) || w.hasSecret(n.text) {
+	if meaning.HidesText() || meaning == redact.File && n.text[0] != '/' || meaning == redact.Doubt && redact.Opaque(n.text) ||
+		w.hasSecret(n.text) {
 		w.hide(n, at)
 	}
 }

@@ -65,7 +65,9 @@ func internalOf(crd *apiextensionsv1.CustomResourceDefinition) (*apiextensions.C
 	crd = crd.DeepCopy()
 	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(crd)
 	internal := &apiextensions.CustomResourceDefinition{}
-	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd, internal, nil); err != nil {
+	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(
+		crd, internal, nil,
+	); err != nil {
 		return nil, err
 	}
 	if internal.ResourceVersion == "" {

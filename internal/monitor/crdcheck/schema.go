@@ -87,7 +87,10 @@ func (w *walk) compareRemoved(at *path, was, values *apiextensionsv1.JSONSchemaP
 	case values != nil:
 		w.compare(at, was, values, false, false)
 	case takes || keeps:
-		w.add(Risky, at.String(), FieldUnchecked, "the field (%s) is gone from the schema: its value is kept and not checked any more", typeText(was))
+		w.add(
+			Risky, at.String(), FieldUnchecked, "the field (%s) is gone from the schema: its value is kept and not checked any more",
+			typeText(was),
+		)
 	default:
 		w.add(Breaking, at.String(), FieldRemoved,
 			"the field (%s) is gone: its value is removed when an object is read, and for good when it is next written", typeText(was))

@@ -23,7 +23,10 @@ func (w *walk) compareMapValues(at *path, was, is *apiextensionsv1.JSONSchemaPro
 	case took && after != nil:
 		w.add(Breaking, values.String(), ValuesRestricted, "the values were anything, are %s", typeText(after))
 	case took && before != nil:
-		w.add(Breaking, values.String(), ValuesRestricted, "the values were %s, are anything: fields below them are removed", typeText(before))
+		w.add(
+			Breaking, values.String(), ValuesRestricted, "the values were %s, are anything: fields below them are removed",
+			typeText(before),
+		)
 	case !took && after != nil && preserves(was):
 		w.add(Breaking, values.String(), ValuesRestricted, "the values were kept as they were, are %s", typeText(after))
 	case !took && takes:
@@ -35,21 +38,28 @@ func (w *walk) compareMapValues(at *path, was, is *apiextensionsv1.JSONSchemaPro
 func (w *walk) compareMerging(at *path, was, is *apiextensionsv1.JSONSchemaProps) {
 	before, after := listText(was), listText(is)
 	if before != after && typeText(was) == typeText(is) {
-		w.add(Risky, at.String(), ListTypeChanged, "the list was %s, is %s: writes of several managers are merged in another way", before, after)
+		w.add(
+			Risky, at.String(), ListTypeChanged, "the list was %s, is %s: writes of several managers are merged in another way", before,
+			after,
+		)
 		if ptr.Deref(is.XListType, "atomic") != "atomic" {
 			w.add(Breaking, at.String(), DuplicatesRefused, "the list is %s now: %s", after, duplicatesText(is))
 		}
 	}
 	before, after = ptr.Deref(was.XMapType, "granular"), ptr.Deref(is.XMapType, "granular")
 	if before != after {
-		w.add(Risky, at.String(), MapTypeChanged, "the map was %s, is %s: writes of several managers are merged in another way", before, after)
+		w.add(
+			Risky, at.String(), MapTypeChanged, "the map was %s, is %s: writes of several managers are merged in another way", before,
+			after,
+		)
 	}
 	switch {
 	case is.XEmbeddedResource && !was.XEmbeddedResource:
 		w.add(Breaking, at.String(), EmbeddedAdded, "the field has to be an object with apiVersion and kind now")
 	case was.XEmbeddedResource && !is.XEmbeddedResource:
 		w.add(Risky, at.String(), EmbeddedRemoved,
-			"the field is no embedded object any more: apiVersion, kind and metadata are not checked, and are removed where the schema lacks them")
+			"the field is no embedded object any more: apiVersion, kind and metadata are not checked, and are removed where the "+
+				"schema lacks them")
 	}
 }
 

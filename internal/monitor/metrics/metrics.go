@@ -45,31 +45,62 @@ const maxKinds = 100
 // Definitions describes the metrics.
 func Definitions() []metric.Definition {
 	return append(states(), metric.Definition{
-		Name: commitName, Type: metric.Histogram, Help: "Time from when a change is taken for the store until it is on the disk, in seconds.",
+		Name: commitName, Type: metric.Histogram,
+		Help: "Time from when a change is taken for the store until it is on the disk, in seconds.",
 	})
 }
 
 func states() []metric.Definition {
 	return []metric.Definition{
-		{Name: "slipway_monitor_kinds", Type: metric.Gauge, Labels: []string{"state"}, Help: "Kinds by how they are covered: Pending, Listing, Live, Behind, Refused, Failing, Excluded or Stopping. Only Live is covered."},
-		{Name: "slipway_monitor_definitions_known", Type: metric.Gauge, Help: "1 while the definitions are followed, 0 while kinds may be unknown."},
-		{Name: "slipway_monitor_lag_seconds", Type: metric.Gauge, Help: "How long the oldest change may have waited that was sent and not taken, of all kinds, in seconds."},
-		{Name: "slipway_monitor_events_total", Type: metric.Counter, Help: "Changes that watches have sent, for the kinds that are followed now."},
-		{Name: "slipway_monitor_lists_total", Type: metric.Counter, Help: "Lists of all objects of a kind, for the kinds that are followed now."},
-		{Name: "slipway_monitor_gaps_total", Type: metric.Counter, Help: "Gaps that were recorded: times in which changes may have been missed."},
+		{Name: "slipway_monitor_kinds", Type: metric.Gauge, Labels: []string{"state"}, Help: "Kinds by how they are covered: Pending, " +
+			"Listing, Live, Behind, Refused, Failing, Excluded or Stopping. Only Live is covered."},
+		{
+			Name: "slipway_monitor_definitions_known", Type: metric.Gauge,
+			Help: "1 while the definitions are followed, 0 while kinds may be unknown.",
+		},
+		{
+			Name: "slipway_monitor_lag_seconds", Type: metric.Gauge,
+			Help: "How long the oldest change may have waited that was sent and not taken, of all kinds, in seconds.",
+		},
+		{
+			Name: "slipway_monitor_events_total", Type: metric.Counter,
+			Help: "Changes that watches have sent, for the kinds that are followed now.",
+		},
+		{
+			Name: "slipway_monitor_lists_total", Type: metric.Counter,
+			Help: "Lists of all objects of a kind, for the kinds that are followed now.",
+		},
+		{
+			Name: "slipway_monitor_gaps_total", Type: metric.Counter,
+			Help: "Gaps that were recorded: times in which changes may have been missed.",
+		},
 		{Name: "slipway_monitor_waiting_events", Type: metric.Gauge, Help: "Changes that wait for the store."},
 		{Name: "slipway_monitor_waiting_bytes", Type: metric.Gauge, Help: "Memory of the changes that wait for the store, in bytes."},
-		{Name: "slipway_monitor_records_total", Type: metric.Counter, Labels: []string{"type"}, Help: "Records that were stored, by type: Baseline, Created, Updated, Deleted or Gap."},
-		{Name: "slipway_monitor_records_marked_total", Type: metric.Counter, Labels: []string{"mark"}, Help: "Records that were stored with a mark: schemaDriven, inGap or metadataOnly."},
+		{
+			Name: "slipway_monitor_records_total", Type: metric.Counter, Labels: []string{"type"},
+			Help: "Records that were stored, by type: Baseline, Created, Updated, Deleted or Gap.",
+		},
+		{
+			Name: "slipway_monitor_records_marked_total", Type: metric.Counter, Labels: []string{"mark"},
+			Help: "Records that were stored with a mark: schemaDriven, inGap or metadataOnly.",
+		},
 		{Name: "slipway_monitor_folded_total", Type: metric.Counter, Help: "Changes without a meaning that were counted and left out."},
 		{Name: "slipway_monitor_redacted_total", Type: metric.Counter, Help: "Secrets that were taken out of what was recorded."},
 		{Name: "slipway_monitor_store_losses_total", Type: metric.Counter, Help: "Files that the store has lost."},
-		{Name: "slipway_monitor_store_trouble", Type: metric.Gauge, Labels: []string{"trouble"}, Help: "1 while the store takes no changes, by what is wrong with it. Without trouble there is no series."},
+		{
+			Name: "slipway_monitor_store_trouble", Type: metric.Gauge, Labels: []string{"trouble"},
+			Help: "1 while the store takes no changes, by what is wrong with it. Without trouble there is no series.",
+		},
 		{Name: "slipway_monitor_store_bytes", Type: metric.Gauge, Help: "Size of all files of the store, in bytes."},
 		{Name: "slipway_monitor_store_changes", Type: metric.Gauge, Help: "Changes that can be asked for."},
-		{Name: "slipway_monitor_store_dropped_total", Type: metric.Counter, Labels: []string{"why"}, Help: "Changes that went since the start: share, because a namespace had the most when room was needed, or file, with a whole file."},
-		{Name: "slipway_monitor_store_oldest_timestamp_seconds", Type: metric.Gauge, Help: "Time of the oldest change, in seconds since 1970. 0: there is none."},
-		{Name: "slipway_monitor_kind_lag_seconds", Type: metric.Gauge, Labels: []string{"group", "resource"}, Help: "How long the oldest change of a kind may have waited, in seconds, for the 100 kinds that wait longest. A kind that does not wait has no series."},
+		{Name: "slipway_monitor_store_dropped_total", Type: metric.Counter, Labels: []string{"why"}, Help: "Changes that went since the " +
+			"start: share, because a namespace had the most when room was needed, or file, with a whole file."},
+		{
+			Name: "slipway_monitor_store_oldest_timestamp_seconds", Type: metric.Gauge,
+			Help: "Time of the oldest change, in seconds since 1970. 0: there is none.",
+		},
+		{Name: "slipway_monitor_kind_lag_seconds", Type: metric.Gauge, Labels: []string{"group", "resource"}, Help: "How long the oldest " +
+			"change of a kind may have waited, in seconds, for the 100 kinds that wait longest. A kind that does not wait has no series."},
 	}
 }
 

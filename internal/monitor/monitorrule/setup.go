@@ -61,7 +61,10 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		options.CountsEvery = countsEvery
 	}
 	registerMetrics(options.Registry, mgr.GetCache())
-	news := &news{engine: options.Engine, clock: options.Clock, every: options.CountsEvery, reports: make(chan event.GenericEvent), last: map[string]time.Time{}}
+	news := &news{
+		engine: options.Engine, clock: options.Clock, every: options.CountsEvery, reports: make(chan event.GenericEvent),
+		last: map[string]time.Time{},
+	}
 	if err := mgr.Add(news); err != nil {
 		return fmt.Errorf("follow how rules do: %w", err)
 	}

@@ -71,17 +71,22 @@ func (s *scope) conditions() []metav1.Condition {
 	case s.rule.Spec.Suspend:
 		return []metav1.Condition{status.False(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonSuspended, "spec.suspend is true")}
 	case !s.seen.Reviewed:
-		conditions = []metav1.Condition{status.False(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonReviewing, "the monitor has not looked at all objects yet")}
+		conditions = []metav1.Condition{status.False(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonReviewing,
+			"the monitor has not looked at all objects yet")}
 	case s.seen.Failing > 0:
 		conditions = []metav1.Condition{status.False(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonExpressionFailed, s.failure())}
 	case len(s.unknownKinds) > 0:
-		conditions = []metav1.Condition{status.False(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonKindNotFound, text.Cut(fmt.Sprintf(
-			"spec.kinds: the monitor watches no kind %s: its definition may not be there, or the monitor may be told to leave it out", strings.Join(s.unknownKinds, ", ")), maxMessage))}
+		conditions = []metav1.Condition{status.False(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonKindNotFound,
+			text.Cut(fmt.Sprintf(
+				"spec.kinds: the monitor watches no kind %s: its definition may not be there, or the monitor may be told to leave it out",
+				strings.Join(s.unknownKinds, ", ")), maxMessage))}
 	default:
-		conditions = []metav1.Condition{status.True(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonEvaluating, "the monitor evaluates the rule")}
+		conditions = []metav1.Condition{status.True(slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ReasonEvaluating,
+			"the monitor evaluates the rule")}
 	}
 	if s.seen.Failing > 0 && !s.rule.Spec.Suspend {
-		conditions = append(conditions, status.True(slipwayv1alpha1.ConditionEvaluationFailed, slipwayv1alpha1.ReasonExpressionFailed, s.failure()))
+		conditions = append(conditions,
+			status.True(slipwayv1alpha1.ConditionEvaluationFailed, slipwayv1alpha1.ReasonExpressionFailed, s.failure()))
 	}
 	return conditions
 }

@@ -112,8 +112,12 @@ func eventOf(a *rule.Alarm, source string) Event {
 		SpecVersion: "1.0", ID: a.Key, Source: source, Type: TypeRaised, Time: a.At, ContentType: "application/json",
 		Subject: o.Kind + "/" + o.Name,
 		Data: Data{
-			Alarm: a.Raised, Rule: a.Rule, Severity: string(a.Severity), Message: rule.Text(redact.Clean(a.Message)), Since: a.Since, EndReason: string(a.Reason),
-			Object: DataObject{Group: o.Group, Version: o.Version, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: string(o.UID), ResourceVersion: a.ResourceVersion},
+			Alarm: a.Raised, Rule: a.Rule, Severity: string(a.Severity), Message: rule.Text(redact.Clean(a.Message)), Since: a.Since,
+			EndReason: string(a.Reason),
+			Object: DataObject{
+				Group: o.Group, Version: o.Version, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: string(o.UID),
+				ResourceVersion: a.ResourceVersion,
+			},
 		},
 	}
 	if o.Created != 0 {

@@ -151,6 +151,8 @@ func (s *Sender) note(ctx context.Context, output string, m *store.Message, a *a
 		err = s.options.Outbox.Failed(ctx, m.ID, a.next)
 	}
 	if err != nil && s.notes.keep(m.ID, a, s.options.Clock.Now().Add(firstWait)) {
-		s.options.Log.Error("cannot note what came of messages; it is remembered until the store takes it", "output", output, "key", m.Key, "error", err)
+		s.options.Log.Error(
+			"cannot note what came of messages; it is remembered until the store takes it", "output", output, "key", m.Key, "error", err,
+		)
 	}
 }

@@ -73,8 +73,9 @@ func NewWebhook(config Config) (*Webhook, error) {
 	return &Webhook{config: config, places: semaphore.NewWeighted(requestsAtOnce), client: &http.Client{
 		Timeout: requestTimeout,
 		Transport: &http.Transport{
-			Proxy: http.ProxyFromEnvironment, TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true, MaxConnsPerHost: requestsAtOnce, MaxIdleConnsPerHost: requestsAtOnce,
-			IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: maxAnswer,
+			Proxy: http.ProxyFromEnvironment, TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true, MaxConnsPerHost: requestsAtOnce,
+			MaxIdleConnsPerHost: requestsAtOnce,
+			IdleConnTimeout:     time.Minute, MaxResponseHeaderBytes: maxAnswer,
 		},
 		// Who answers with another address does not get to choose where alarms go.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

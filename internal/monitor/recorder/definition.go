@@ -106,13 +106,16 @@ func (j *journal) define(ctx context.Context, e *entry, after *change.State, c c
 }
 
 // report compares two versions of a definition.
-func (j *journal) report(ctx context.Context, e *entry, known *store.Definition, now *apiextensionsv1.CustomResourceDefinition, at time.Time) {
+func (j *journal) report(
+	ctx context.Context, e *entry, known *store.Definition, now *apiextensionsv1.CustomResourceDefinition, at time.Time,
+) {
 	before := &apiextensionsv1.CustomResourceDefinition{}
 	if err := json.Unmarshal(known.Content, before); err != nil {
 		return
 	}
 	report := Report{
-		Name: now.Name, UID: now.UID, Generation: now.Generation, Previous: known.Generation, Time: at, Findings: crdcheck.Compare(before, now),
+		Name: now.Name, UID: now.UID, Generation: now.Generation, Previous: known.Generation, Time: at,
+		Findings: crdcheck.Compare(before, now),
 	}
 	if len(report.Findings) == 0 {
 		return

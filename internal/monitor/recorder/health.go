@@ -118,13 +118,16 @@ func (b *healthBook) load(ctx context.Context, j *journal) error {
 
 // hash tells one verdict from another, whenever it was found.
 func (h *ObjectHealth) hash() uint64 {
-	return hashOf(string(h.State) + "\x00" + h.Reason + "\x00" + h.Message + "\x00" + h.Field + "\x00" + h.Value + "\x00" + h.Due.UTC().String())
+	return hashOf(
+		string(h.State) + "\x00" + h.Reason + "\x00" + h.Message + "\x00" + h.Field + "\x00" + h.Value + "\x00" + h.Due.UTC().String(),
+	)
 }
 
 // set writes down how an object does. moved reports whether it is in another state than before.
 func (b *healthBook) set(j *journal, e *entry, of *change.State, v health.Verdict, now time.Time) (before health.State, moved bool) {
 	next := ObjectHealth{
-		Namespace: of.Namespace, Name: of.Name, UID: of.UID, State: v.State, Reason: v.Reason, Message: v.Message, Field: v.Field, Value: v.Value,
+		Namespace: of.Namespace, Name: of.Name, UID: of.UID, State: v.State, Reason: v.Reason, Message: v.Message, Field: v.Field,
+		Value: v.Value,
 		Layer: v.Layer, Since: now, Due: v.Due,
 	}
 	hash := next.hash()

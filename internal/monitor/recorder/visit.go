@@ -35,7 +35,8 @@ func (j *journal) show(ctx context.Context, e *entry, state *change.State, now t
 	j.ask(ctx, e, seen)
 	if moved {
 		e.update = &Update{
-			Kind: j.kind, Namespace: state.Namespace, Name: state.Name, UID: state.UID, Health: seen.Health, HealthBefore: seen.HealthBefore,
+			Kind: j.kind, Namespace: state.Namespace, Name: state.Name, UID: state.UID, Health: seen.Health,
+			HealthBefore: seen.HealthBefore,
 		}
 	}
 }

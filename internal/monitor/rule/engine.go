@@ -127,7 +127,10 @@ func (e *Engine) shard(kind schema.GroupResource) *shard {
 	defer e.mutex.Unlock()
 	sh := e.shards[kind]
 	if sh == nil {
-		sh = &shard{states: map[types.UID]map[types.UID]*state{}, failing: map[types.UID]map[types.UID]failure{}, lastFired: map[types.UID]time.Time{}}
+		sh = &shard{
+			states: map[types.UID]map[types.UID]*state{}, failing: map[types.UID]map[types.UID]failure{},
+			lastFired: map[types.UID]time.Time{},
+		}
 		e.shards[kind] = sh
 	}
 	return sh

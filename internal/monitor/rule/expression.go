@@ -56,7 +56,8 @@ func (b *builder) expression(field, text string, want *cel.Type) *expression {
 		return nil
 	}
 	if cost := c.estimate(ast); cost > c.limits.PerCall {
-		b.refuse(field, "costs too much: for an object with %d entries in each list it could cost %s, and %d is the most; use fewer nested loops",
+		b.refuse(field,
+			"costs too much: for an object with %d entries in each list it could cost %s, and %d is the most; use fewer nested loops",
 			c.limits.Entries, costText(cost), c.limits.PerCall)
 		return nil
 	}

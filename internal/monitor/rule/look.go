@@ -261,7 +261,9 @@ func sameState(a, b *state) bool {
 
 func (l *look) object() Object {
 	k, s := l.o.Kind, l.o.After
-	object := Object{Group: k.Group, Version: k.Version, Kind: k.Kind, Resource: k.Resource, Namespace: s.Namespace, Name: s.Name, UID: s.UID}
+	object := Object{
+		Group: k.Group, Version: k.Version, Kind: k.Kind, Resource: k.Resource, Namespace: s.Namespace, Name: s.Name, UID: s.UID,
+	}
 	if !s.Created.IsZero() {
 		object.Created = s.Created.Unix()
 	}

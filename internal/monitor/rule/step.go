@@ -110,8 +110,11 @@ func (t *step) fire() Alarm {
 	if s.Message == "" {
 		s.Message = r.sentence(s, s.Health)
 	}
-	sum := sha256.Sum256([]byte(string(r.UID) + "\x00" + strconv.FormatInt(r.Generation, 10) + "\x00" + string(s.Object.UID) + "\x00" + s.Cause))
-	s.Fired, s.Key, s.Rule, s.Severity, s.Event, s.Webhooks = t.now.UnixNano(), hex.EncodeToString(sum[:16]), r.Name, r.Severity, r.Event, r.Webhooks
+	sum := sha256.Sum256(
+		[]byte(string(r.UID) + "\x00" + strconv.FormatInt(r.Generation, 10) + "\x00" + string(s.Object.UID) + "\x00" + s.Cause),
+	)
+	s.Fired, s.Key, s.Rule, s.Severity, s.Event, s.Webhooks = t.now.UnixNano(),
+		hex.EncodeToString(sum[:16]), r.Name, r.Severity, r.Event, r.Webhooks
 	return s.alarm(r, t.now)
 }
 
@@ -123,8 +126,9 @@ func (t *step) end() Alarm {
 
 func (s *state) alarm(r *Rule, now time.Time) Alarm {
 	return Alarm{
-		Key: s.Key, Raised: s.Key, Rule: s.Rule, RuleUID: r.UID, Severity: s.Severity, Message: s.Message, Object: s.Object, ResourceVersion: s.Seen,
-		Since: at(s.Since), At: now, Event: s.Event, Webhooks: s.Webhooks,
+		Key: s.Key, Raised: s.Key, Rule: s.Rule, RuleUID: r.UID, Severity: s.Severity, Message: s.Message, Object: s.Object,
+		ResourceVersion: s.Seen,
+		Since:           at(s.Since), At: now, Event: s.Event, Webhooks: s.Webhooks,
 	}
 }
 

@@ -93,7 +93,8 @@ func (v *variables) before() any {
 
 func healthOf(verdict health.Verdict) map[string]string {
 	return map[string]string{
-		"state": string(verdict.State), "field": verdict.Field, "value": verdict.Value, "reason": verdict.Reason, "message": verdict.Message,
+		"state": string(verdict.State), "field": verdict.Field, "value": verdict.Value, "reason": verdict.Reason,
+		"message": verdict.Message,
 	}
 }
 

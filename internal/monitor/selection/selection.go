@@ -29,7 +29,9 @@ func New(include, exclude []string) (Kinds, error) {
 	for _, list := range [][]string{include, exclude} {
 		for _, pattern := range list {
 			if pattern == "" || strings.Trim(pattern, "abcdefghijklmnopqrstuvwxyz0123456789-.*") != "" {
-				return Kinds{}, fmt.Errorf("%q does not select kinds: write a group or resource.group in small letters, with * for any characters", pattern)
+				return Kinds{}, fmt.Errorf(
+					"%q does not select kinds: write a group or resource.group in small letters, with * for any characters", pattern,
+				)
 			}
 		}
 	}

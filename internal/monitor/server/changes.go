@@ -213,7 +213,8 @@ func (s *server) finish(r *request, f *filter, answer *api.Changes) (*api.Change
 	until, err := s.options.Store.Removed(r.Context(), f.Namespace)
 	if err == nil && reportsRemoved(r.rights.share(f.kinds[0], f.Namespace), f.Since, until) {
 		answer.Incomplete = append(answer.Incomplete, fmt.Sprintf(
-			"to make room, changes of the namespace %q up to %s were removed: of all namespaces it had the most", f.Namespace, until.UTC().Format(time.RFC3339)))
+			"to make room, changes of the namespace %q up to %s were removed: of all namespaces it had the most", f.Namespace,
+			until.UTC().Format(time.RFC3339)))
 	}
 	return answer, err
 }

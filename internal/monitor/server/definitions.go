@@ -79,7 +79,8 @@ func (s *server) addChecks(r *request, answer *api.Definitions) error {
 
 func checkedObjects(from *recorder.ObjectsReport) *api.CheckedObjects {
 	checked := &api.CheckedObjects{
-		Version: from.Version, Time: from.Time, Checked: from.Checked, Fine: from.Fine, BreaksOnEdit: from.BreaksOnEdit, Breaks: from.Breaks,
+		Version: from.Version, Time: from.Time, Checked: from.Checked, Fine: from.Fine, BreaksOnEdit: from.BreaksOnEdit,
+		Breaks:  from.Breaks,
 		Unknown: from.Unknown, Problem: from.Problem,
 	}
 	for i := range from.Examples {

@@ -48,7 +48,8 @@ func (s *server) gaps(r *request) (any, *api.View, error) {
 	answer := &api.Gaps{View: page.View, Gaps: []api.Gap{}, Losses: []api.Loss{}, Next: page.Next, Incomplete: page.Incomplete}
 	for i := range page.Changes {
 		one := &page.Changes[i]
-		answer.Gaps = append(answer.Gaps, api.Gap{Kind: one.Kind.GroupResource().String(), Since: one.Since, Until: one.Time, Reason: one.Reason})
+		answer.Gaps = append(answer.Gaps,
+			api.Gap{Kind: one.Kind.GroupResource().String(), Since: one.Since, Until: one.Time, Reason: one.Reason})
 	}
 	losses, err := s.options.Store.Losses(r.Context())
 	if err != nil {

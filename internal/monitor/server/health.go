@@ -36,7 +36,9 @@ func (s *server) health(r *request) (any, *api.View, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	answer := &api.HealthSummary{View: s.viewOf(r.kinds, names...), Counts: map[string]int64{}, Kinds: []api.KindHealth{}, Objects: []api.ObjectHealth{}}
+	answer := &api.HealthSummary{
+		View: s.viewOf(r.kinds, names...), Counts: map[string]int64{}, Kinds: []api.KindHealth{}, Objects: []api.ObjectHealth{},
+	}
 	s.index.forget(r.kinds)
 	list := &objectList{answer: answer, limit: limit, namespace: namespace}
 	for _, name := range names {

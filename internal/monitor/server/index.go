@@ -145,7 +145,8 @@ func (x *index) forget(k *kinds) {
 func (x *index) read(ctx context.Context, kind change.Kind, stored time.Time, checkpoint string) (*indexed, error) {
 	now := x.server.options.Clock.Now()
 	made := &indexed{
-		made: now, stored: stored, kindName: kind.Kind, checkpoint: checkpoint, members: map[string][]member{}, children: map[types.UID][]judged{},
+		made: now, stored: stored, kindName: kind.Kind, checkpoint: checkpoint, members: map[string][]member{},
+		children: map[types.UID][]judged{},
 	}
 	owned := 0
 	for state, err := range x.server.options.Store.StatesOf(ctx, kind.GroupResource()) {

@@ -135,7 +135,8 @@ func (s *server) objectThen(r *request, kind schema.GroupResource, answer *api.O
 // uidThen finds out which object had the name at that time: the one that changed last before, or else first after.
 func (s *server) uidThen(r *request, kind schema.GroupResource, answer *api.Object) (types.UID, error) {
 	q := store.Query{
-		Group: kind.Group, Resource: kind.Resource, Namespace: answer.Namespace, Name: answer.Name, Until: answer.At.Add(1), Limit: 1, Allow: r.rights.share,
+		Group: kind.Group, Resource: kind.Resource, Namespace: answer.Namespace, Name: answer.Name, Until: answer.At.Add(1), Limit: 1,
+		Allow: r.rights.share,
 	}
 	page, err := s.options.Store.Changes(r.Context(), q)
 	if err == nil && len(page.Changes) == 0 {

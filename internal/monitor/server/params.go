@@ -98,7 +98,9 @@ func (p params) time(name string, now time.Time) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
-		return time.Time{}, failure.New(failure.BadRequest, "%s is a time such as 2026-11-25T14:00:00Z, or how long ago, such as 1h30m", name)
+		return time.Time{}, failure.New(
+			failure.BadRequest, "%s is a time such as 2026-11-25T14:00:00Z, or how long ago, such as 1h30m", name,
+		)
 	}
 	return at, nil
 }

@@ -145,7 +145,8 @@ func (s *server) known(stream bool, next func(http.ResponseWriter, *request)) ht
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), s.within)
 		defer cancel()
-		if err := http.NewResponseController(w).SetWriteDeadline(s.options.Clock.Now().Add(sentWithin)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		if err := http.NewResponseController(w).
+			SetWriteDeadline(s.options.Clock.Now().Add(sentWithin)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 			failure.Refuse(w, s.failureOf(r, err))
 			return
 		}

@@ -43,7 +43,8 @@ func (s *server) readKinds(ctx context.Context) (*kinds, error) {
 	}
 	k := &kinds{
 		coverage: s.options.Coverage.Coverage(), covered: map[schema.GroupResource]*supervisor.KindCoverage{},
-		all: map[schema.GroupResource]change.Kind{}, objects: map[schema.GroupResource]int64{}, stored: map[schema.GroupResource]time.Time{},
+		all: map[schema.GroupResource]change.Kind{}, objects: map[schema.GroupResource]int64{},
+		stored:      map[schema.GroupResource]time.Time{},
 		checkpoints: map[schema.GroupResource]string{},
 	}
 	for i := range stored {

@@ -16,7 +16,8 @@ func Builtin(names ...string) ([]change.Kind, error) {
 	for _, name := range names {
 		at := slices.IndexFunc(builtin, func(k change.Kind) bool { return k.GroupResource().String() == name })
 		if at < 0 {
-			return nil, fmt.Errorf("%q is none of the kinds that can be followed without a definition: %s", name, strings.Join(BuiltinNames(), ", "))
+			return nil, fmt.Errorf("%q is none of the kinds that can be followed without a definition: %s", name,
+				strings.Join(BuiltinNames(), ", "))
 		}
 		if !slices.Contains(kinds, builtin[at]) {
 			kinds = append(kinds, builtin[at])
@@ -44,7 +45,10 @@ var builtin = []change.Kind{
 	{Group: "", Version: "v1", Kind: "Service", Resource: "services", Namespaced: true},
 	{Group: "", Version: "v1", Kind: "ServiceAccount", Resource: "serviceaccounts", Namespaced: true},
 	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration", Resource: "mutatingwebhookconfigurations"},
-	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration", Resource: "validatingwebhookconfigurations"},
+	{
+		Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration",
+		Resource: "validatingwebhookconfigurations",
+	},
 	definitionKind,
 	{Group: "apps", Version: "v1", Kind: "DaemonSet", Resource: "daemonsets", Namespaced: true},
 	{Group: "apps", Version: "v1", Kind: "Deployment", Resource: "deployments", Namespaced: true},

@@ -93,7 +93,9 @@ func readDefinition(object Object, packer *packer) (definition, error) {
 	if object.Oversized {
 		// Its name has the resource and the group. Nothing more is needed to say that it is not followed.
 		resource, group, _ := strings.Cut(object.Name, ".")
-		return definition{uid: object.UID, name: object.Name, group: group, resource: resource, problem: "its definition is too large to be read"}, nil
+		return definition{
+			uid: object.UID, name: object.Name, group: group, resource: resource, problem: "its definition is too large to be read",
+		}, nil
 	}
 	raw := rawDefinition{}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(object.Raw, &raw); err != nil {
@@ -119,7 +121,8 @@ func readDefinition(object Object, packer *packer) (definition, error) {
 		content := sha256.Sum256(v.Schema.OpenAPIV3Schema)
 		one := servedVersion{name: v.Name, storage: v.Storage, schema: packer.pack(v.Schema.OpenAPIV3Schema)}
 		copy(one.content[:], content[:])
-		if one.noStatus = hasNoStatus(v.Schema.OpenAPIV3Schema, v.Subresources.Status != nil, raw.Spec.PreserveUnknownFields); one.noStatus {
+		if one.noStatus = hasNoStatus(v.Schema.OpenAPIV3Schema, v.Subresources.Status != nil,
+			raw.Spec.PreserveUnknownFields); one.noStatus {
 			one.content[0] ^= 1 // it is read from more than the schema, and counts as a change of that
 		}
 		read.versions = append(read.versions, one)

@@ -106,9 +106,9 @@ type place struct {
 	last Event
 	// listed reports whether the last thing that was done is a list.
 	listed bool
-	// blank reports whether nothing is known that could be missing: the last list was the first one, there was no object in it, and no watch
-	// has said anything since. The API server may make itself ready for a kind after it has answered the list: then it has forgotten what
-	// was before that, and the list begins again as the first one.
+	// blank reports whether nothing is known that could be missing: the last list was the first one, there was no object in it, and no
+	// watch has said anything since. The API server may make itself ready for a kind after it has answered the list: then it has forgotten
+	// what was before that, and the list begins again as the first one.
 	blank bool
 }
 

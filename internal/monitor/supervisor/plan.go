@@ -153,7 +153,10 @@ func desired(definitions []definition, builtin []change.Kind, chosen selection.K
 // judgeDefinition returns what is wanted of a kind, whatever others there are.
 func judgeDefinition(d definition, chosen selection.Kinds) want {
 	picked, served := d.choose()
-	w := want{kind: d.at(picked.name), schema: picked.schema, content: picked.content, noStatus: picked.noStatus, generation: d.generation, made: d.created}
+	w := want{
+		kind: d.at(picked.name), schema: picked.schema, content: picked.content, noStatus: picked.noStatus, generation: d.generation,
+		made: d.created,
+	}
 	if refusal := chosen.Refuses(d.groupResource()); refusal != "" {
 		w.mode, w.state, w.reason = leaveOut, Excluded, refusal
 		return w

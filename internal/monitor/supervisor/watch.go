@@ -125,8 +125,8 @@ func (f *follower) disorder(ctx context.Context, journal Journal, at *place) err
 	return errDisorder
 }
 
-// noteReported notes since when nothing more is known, before a frame is reported. What was sent before the stream was last empty is reported. An API server that opens
-// a watch has not said anything of the time before: it may still answer that it has forgotten it.
+// noteReported notes since when nothing more is known, before a frame is reported. What was sent before the stream was last empty is
+// reported. An API server that opens a watch has not said anything of the time before: it may still answer that it has forgotten it.
 func (f *follower) noteReported(at *place) {
 	if drained := f.status.lastDrained(); drained.After(at.since) {
 		f.reached = drained
