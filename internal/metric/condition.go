@@ -32,7 +32,9 @@ type ByCondition struct {
 
 // NewByCondition returns a collector. list returns the conditions of every object, and
 // whether they are known; it must not wait. types are those that are counted.
-func NewByCondition(definition Definition, types []string, list func(context.Context) (conditions [][]metav1.Condition, known bool)) *ByCondition {
+func NewByCondition(
+	definition Definition, types []string, list func(context.Context) (conditions [][]metav1.Condition, known bool),
+) *ByCondition {
 	return &ByCondition{
 		description: prometheus.NewDesc(definition.Name, definition.Help, definition.Labels, nil),
 		types:       types, list: list,

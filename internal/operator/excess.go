@@ -63,7 +63,8 @@ func strongRights() []strongRight {
 // ExcessRights tells of rights that somebody else gave the operator, or that an earlier install left.
 var ExcessRights = metric.Definition{
 	Name: "slipway_operator_excess_rights", Type: metric.Gauge, Labels: []string{"right"},
-	Help: "Whether the operator has a right that it does not ask for: 1, or 0. It looks for a few strong ones, in the whole cluster and, if it is limited to namespaces, in 20 of them and in kube-system.",
+	Help: "Whether the operator has a right that it does not ask for: 1, or 0. It looks for a few strong ones, in the whole cluster and, " +
+		"if it is limited to namespaces, in 20 of them and in kube-system.",
 }
 
 // excess is a right that the operator has and does not ask for. The namespace is empty for the whole cluster.
@@ -128,7 +129,9 @@ func (c *rightsCheck) Start(ctx context.Context) error {
 	var reported []excess
 	for {
 		next := rightsEvery
-		found, err := excessRights(c.options, func(right strongRight, namespace string) (bool, error) { return c.has(ctx, right, namespace) })
+		found, err := excessRights(c.options, func(right strongRight, namespace string) (bool, error) {
+			return c.has(ctx, right, namespace)
+		})
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -162,7 +165,8 @@ func (c *rightsCheck) report(found, reported []excess) {
 		if slices.Contains(reported, one) {
 			continue
 		}
-		c.log.Info("the operator may do what it does not ask for: a binding of another install, or of somebody else, gives it to its ServiceAccount",
+		c.log.Info("the operator may do what it does not ask for: a binding of another install, or of somebody else, gives it to its "+
+			"ServiceAccount",
 			"right", one.Right, "namespace", one.Namespace, "limited", len(c.options.Namespaces) > 0)
 	}
 }

@@ -38,7 +38,8 @@ func kindsFor(options Options, seams Seams, with shared) []kit.Kind {
 	return []kit.Kind{
 		apigateway.Kind(apigateway.Options{
 			Image: gateways.Image, Namespace: ownNamespace(options), HTTPRouteGateways: options.HTTPRouteGateways,
-			AdminPort: seams.GatewayAdminPort, GatewayAPI: apigateway.ExposureBudget(watched(options.Namespaces)), NewCache: seams.NewCache, Namespaces: with.going,
+			AdminPort: seams.GatewayAdminPort, GatewayAPI: apigateway.ExposureBudget(watched(options.Namespaces)), NewCache: seams.NewCache,
+			Namespaces:              with.going,
 			MaxConcurrentReconciles: options.MaxConcurrentReconciles, NewQueue: seams.NewQueue,
 		}),
 		webapp.Kind(webapp.Options{

@@ -179,7 +179,8 @@ func contentKeys(mgr ctrl.Manager, options Options, seams Seams) (contentkey.Key
 	if seams.ContentKeys != nil {
 		return seams.ContentKeys, nil
 	}
-	direct, err := client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	direct, err := client.New(mgr.GetConfig(),
+		client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}

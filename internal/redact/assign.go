@@ -29,7 +29,8 @@ func (f *finder) assignment(at int) {
 	switch {
 	case v.quote == 0 && f.isReference(v, colon):
 		return
-	case isInnocentValue(v.word), meaning == File && v.word[0] == '/', meaning == Doubt && !Opaque(v.word) && !f.isLoneKey(start, key, v, colon), isCount(key, v.word, meaning):
+	case isInnocentValue(v.word), meaning == File && v.word[0] == '/',
+		meaning == Doubt && !Opaque(v.word) && !f.isLoneKey(start, key, v, colon), isCount(key, v.word, meaning):
 		return
 	case v.block && v.nested && !strings.HasSuffix(key, "chpasswd"):
 		return
@@ -77,7 +78,8 @@ func (f *finder) colonAssigns(start, at int, key string, v value, meaning Meanin
 // names something.
 func (f *finder) isLoneKey(start int, key string, v value, colon bool) bool {
 	word := strings.TrimRight(v.word, "\"'\\,;:.)}]")
-	if !strings.EqualFold(strings.TrimLeft(key, "-"), "key") || strings.ContainsAny(word, "/:=<>(){}[]") || len(word) < leastSecret || v.block {
+	if !strings.EqualFold(strings.TrimLeft(key, "-"), "key") || strings.ContainsAny(word, "/:=<>(){}[]") || len(word) < leastSecret ||
+		v.block {
 		return false
 	}
 	return (!colon || f.beginsEntry(start)) && !f.names.Meaning(word).HidesText() && !f.pointsTo(start)

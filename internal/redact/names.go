@@ -41,13 +41,16 @@ var defaultWords = []string{
 }
 
 // lastWords are secrets only as the last word of a name: they are part of too many others.
-var lastWords = []string{"pass", "pwd", "pw", "psk", "otp", "jwt", "dsn", "pat", "auth", "basicauth", "authorization", "creds", "cred", "pin", "salt", "private"}
+var lastWords = []string{
+	"pass", "pwd", "pw", "psk", "otp", "jwt", "dsn", "pat", "auth", "basicauth", "authorization", "creds", "cred", "pin", "salt", "private",
+}
 
 // referenceEnds are the ends of names that have a word of a secret in them and name no secret.
 var referenceEnds = []string{
 	"ref", "refs", "reference", "references", "name", "names", "namespace", "namespaces", "selector", "selectors", "type", "types",
 	"kind", "class", "version", "ttl", "seconds", "minutes", "hours", "duration", "timeout", "expiry", "expiration", "expiresat",
-	"lifetime", "policy", "format", "formats", "strategy", "path", "audience", "audiences", "issuer", "length", "algorithm", "store", "provider",
+	"lifetime", "policy", "format", "formats", "strategy", "path", "audience", "audiences", "issuer", "length", "algorithm", "store",
+	"provider",
 }
 
 // referenceStarts are the ends of names that say which Secret of Kubernetes is meant.
@@ -59,7 +62,8 @@ var fileEnds = []string{"file", "files", "dir", "directory"}
 var innocentKeys = map[string]bool{
 	"public": true, "primary": true, "foreign": true, "sort": true, "partition": true, "topology": true, "label": true, "annotation": true,
 	"object": true, "hash": true, "range": true, "index": true, "group": true, "map": true, "config": true, "hot": true, "match": true,
-	"routing": true, "cache": true, "idempotency": true, "site": true, "row": true, "search": true, "lookup": true, "file": true, "tag": true,
+	"routing": true, "cache": true, "idempotency": true, "site": true, "row": true, "search": true, "lookup": true, "file": true,
+	"tag":   true,
 	"taint": true, "node": true, "field": true, "unique": true, "translation": true,
 }
 

@@ -50,7 +50,8 @@ func classesOf(text string) classes {
 // read. It is for values whose names leave it open whether they are secrets.
 func Opaque(value string) bool {
 	value = strings.Trim(value, "\"'\\,;.()[]{}")
-	if len(value) < 6 || len(value) > maxLook || strings.ContainsAny(value, " \t\n/@{}<>") || strings.Contains(value, "..") || isMarker(value) {
+	if len(value) < 6 || len(value) > maxLook || strings.ContainsAny(value, " \t\n/@{}<>") || strings.Contains(value, "..") ||
+		isMarker(value) {
 		return false
 	}
 	c := classesOf(value)
@@ -58,7 +59,8 @@ func Opaque(value string) bool {
 	if c.digits == 0 || letters == 0 || isVersion(value) || isQuantity(value) || isUUID(value) {
 		return false
 	}
-	return c.lower > 0 && c.upper > 0 && c.changes >= 2 || c.others > 0 && strings.IndexByte("$&", value[0]) < 0 || c.signs == 0 && c.changes >= 3
+	return c.lower > 0 && c.upper > 0 && c.changes >= 2 || c.others > 0 && strings.IndexByte("$&", value[0]) < 0 ||
+		c.signs == 0 && c.changes >= 3
 }
 
 func isVersion(value string) bool {
@@ -146,7 +148,9 @@ func isRandom(run string) bool {
 // isPublic reports whether a run is no secret by what it begins with or what is before it: a digest, a public key, a certificate.
 func isPublic(text string, start int) bool {
 	before := strings.ToLower(text[max(0, start-8):start])
-	for _, name := range []string{"sha1-", "sha256-", "sha384-", "sha512-", "sha256:", "sha512:", "sha1:", "md5:", "h1:", "etag: ", "etag:"} {
+	for _, name := range []string{
+		"sha1-", "sha256-", "sha384-", "sha512-", "sha256:", "sha512:", "sha1:", "md5:", "h1:", "etag: ", "etag:",
+	} {
 		if strings.HasSuffix(before, name) {
 			return true
 		}

@@ -12,7 +12,8 @@ type value struct {
 	// quote is the quote that it begins with, 0 for none. escaped reports whether a backslash is before it.
 	quote   byte
 	escaped bool
-	// block reports whether it is in the next lines, which are indented more than indent. nested reports whether these have names of their own.
+	// block reports whether it is in the next lines, which are indented more than indent. nested reports whether these have names of their
+	// own.
 	block, nested bool
 	indent        int
 }

@@ -90,7 +90,8 @@ func (w *Writer) clean(line string) string {
 		line = rest
 	}
 	text, ended := strings.CutSuffix(line, "\n")
-	if begin := strings.LastIndex(text, "-----BEGIN "); begin >= 0 && isPrivateKey(text[begin:]) && !strings.Contains(text[begin:], "-----END ") {
+	if begin := strings.LastIndex(text,
+		"-----BEGIN "); begin >= 0 && isPrivateKey(text[begin:]) && !strings.Contains(text[begin:], "-----END ") {
 		w.key = maxKey
 	}
 	text = w.redactor.Clean(text)

@@ -43,7 +43,8 @@ func (s Schedule) Advice(expression string, after time.Time) []string {
 		}
 	}
 	if s.days&starBit == 0 && s.weekdays&starBit == 0 {
-		advice = append(advice, fmt.Sprintf("%q names days of the month and days of the week: it fires on the ones and on the others", expression))
+		advice = append(advice,
+			fmt.Sprintf("%q names days of the month and days of the week: it fires on the ones and on the others", expression))
 	}
 	return advice
 }

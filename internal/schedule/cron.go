@@ -24,7 +24,8 @@ const (
 	maxText = 256
 
 	// rightCron says what an expression should be.
-	rightCron = "five: minute, hour, day of the month, month and day of the week, such as \"0 2 * * *\", or be @hourly, @daily, @weekly, @monthly or @yearly"
+	rightCron = "five: minute, hour, day of the month, month and day of the week, such as \"0 2 * * *\", or be @hourly, @daily, @weekly, " +
+		"@monthly or @yearly"
 
 	allHours = 1<<24 - 1
 	// starBit is set by the cron library in a field that is "*" or "?".
@@ -65,7 +66,8 @@ func Parse(expression, zone string) (Schedule, error) {
 	}
 	s.zone = location
 	if !s.fires() {
-		return Schedule{}, invalid(FieldSchedule, "%q never fires: no month that it names has such a day, hour and minute; name a day that one of them has", expression)
+		return Schedule{}, invalid(FieldSchedule,
+			"%q never fires: no month that it names has such a day, hour and minute; name a day that one of them has", expression)
 	}
 	return s, nil
 }
@@ -80,12 +82,15 @@ func parseCron(expression string) (Schedule, error) {
 		return Schedule{}, invalid(FieldSchedule, "%q has no fixed times, use five fields such as \"*/30 * * * *\" instead", expression)
 	}
 	if count := len(strings.Fields(expression)); count != 5 && !strings.HasPrefix(expression, "@") {
-		return Schedule{}, invalid(FieldSchedule, "%q is not a cron expression: it has %d fields, and should have %s", expression, count, rightCron)
+		return Schedule{}, invalid(
+			FieldSchedule, "%q is not a cron expression: it has %d fields, and should have %s", expression, count, rightCron,
+		)
 	}
 	parsed, err := cron.ParseStandard(expression)
 	if err != nil {
 		// The library repeats what it was given.
-		return Schedule{}, invalid(FieldSchedule, "%q is not a cron expression: %s; it should have %s", expression, text.Printable(err.Error()), rightCron)
+		return Schedule{}, invalid(FieldSchedule, "%q is not a cron expression: %s; it should have %s", expression,
+			text.Printable(err.Error()), rightCron)
 	}
 	spec, ok := parsed.(*cron.SpecSchedule)
 	if !ok {

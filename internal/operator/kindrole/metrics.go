@@ -11,7 +11,8 @@ var (
 	// KindsByRight tells how much of the cluster the monitor may read.
 	KindsByRight = metric.Definition{
 		Name: "slipway_operator_monitor_kinds", Type: metric.Gauge, Labels: []string{"right"},
-		Help: "CustomResourceDefinitions by what the operator lets the monitor do with their objects: granted (read them), excluded (not, " +
+		Help: "CustomResourceDefinitions by what the operator lets the monitor do with their objects: granted (read them), " +
+			"excluded (not, " +
 			"by a pattern), foreign (not, because their group is built in or another API server has it, too).",
 	}
 	// Metrics are all of them, for the documentation.

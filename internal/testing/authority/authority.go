@@ -57,7 +57,9 @@ func (a *Authority) IssuePEM(t testing.TB, template x509.Certificate) (certifica
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: made.Raw}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+	return pem.EncodeToMemory(
+		&pem.Block{Type: "CERTIFICATE", Bytes: made.Raw},
+	), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
 // sign makes a certificate. Without an authority it signs itself.

@@ -46,7 +46,9 @@ func (a *Authority) IssueRSA(t testing.TB, bits int) (certificate, key []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: crt}), pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: private})
+	return pem.EncodeToMemory(
+		&pem.Block{Type: "CERTIFICATE", Bytes: crt},
+	), pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: private})
 }
 
 // oddNumber is a random one whose two highest bits are set, so that the product of two has as

@@ -207,13 +207,14 @@ var others = map[string]string{
 	"a hash of SCRAM":              "SCRAM-SHA-256$4096:c2FsdA==$%s:c2VydmVy",
 	"something drawn":              "cannot use Kx9%sQp4Lm8Zt1Rv6 for it",
 	"a secret key of AWS":          "found wJalrXUtnFEMI/%sKEYbPxRfiCYE7d in it",
-	"an answer of S3":              "The request signature we calculated does not match: <StringToSign>AWS4-HMAC-SHA256 Signature=%s</StringToSign>",
-	"a refusal of an admission":    `admission webhook "x.example.com" denied the request: env DB_PASSWORD="%s" is not allowed`,
-	"a refusal of a schema":        `Pod "web" is invalid: spec.containers[0].env[0]: Invalid value: {"name":"DB_PASSWORD","value":"%s"}`,
-	"an answer of a registry":      "failed to authorize: GET https://registry.example.com/token?account=app&password=%s: 401 Unauthorized",
-	"a panic":                      `panic: config{User:"app", Password:"%s"}`,
-	"a struct in a log":            "connect {User:app Password:%s Port:5432}: refused",
-	"logfmt":                       `level=error msg="login failed" user=app password=%s`,
+	"an answer of S3": "The request signature we calculated does not match: <StringToSign>AWS4-HMAC-SHA256 " +
+		"Signature=%s</StringToSign>",
+	"a refusal of an admission": `admission webhook "x.example.com" denied the request: env DB_PASSWORD="%s" is not allowed`,
+	"a refusal of a schema":     `Pod "web" is invalid: spec.containers[0].env[0]: Invalid value: {"name":"DB_PASSWORD","value":"%s"}`,
+	"an answer of a registry":   "failed to authorize: GET https://registry.example.com/token?account=app&password=%s: 401 Unauthorized",
+	"a panic":                   `panic: config{User:"app", Password:"%s"}`,
+	"a struct in a log":         "connect {User:app Password:%s Port:5432}: refused",
+	"logfmt":                    `level=error msg="login failed" user=app password=%s`,
 }
 
 // Forms are texts with a secret in them, whatever is known of it.
@@ -236,7 +237,10 @@ func Forms() []Form {
 		add(name, fmt.Sprintf(format, Secret))
 	}
 	cloudInit := "#cloud-config\nusers:\n- name: app\npassword: " + Secret + "\n" + strings.Repeat("# a comment of it\n", 5)
-	for name, text := range map[string]string{"cloud-init": cloudInit, "a URL": "postgres://app:" + Secret + "@db:5432/app", "a login": `{"auths":{"r":{"password":"` + Secret + `"}}}`} {
+	for name, text := range map[string]string{
+		"cloud-init": cloudInit, "a URL": "postgres://app:" + Secret + "@db:5432/app",
+		"a login": `{"auths":{"r":{"password":"` + Secret + `"}}}`,
+	} {
 		encoded := base64.StdEncoding.EncodeToString([]byte(text))
 		add(name+" in base64", "userData: "+encoded, encoded[len(encoded)/3:len(encoded)/2])
 		add(name+" in raw base64", "userData: "+base64.RawURLEncoding.EncodeToString([]byte(text)), encoded[len(encoded)/3:len(encoded)/2])

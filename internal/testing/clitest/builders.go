@@ -34,7 +34,8 @@ func ReadyApp(changes ...func(*slipwayv1alpha1.WebApp)) *slipwayv1alpha1.WebApp 
 			Conditions: []metav1.Condition{
 				Condition(slipwayv1alpha1.ConditionReady, true, slipwayv1alpha1.ReasonReady, "every replica runs the spec and serves"),
 				Condition(slipwayv1alpha1.ConditionAvailable, true, slipwayv1alpha1.ReasonReplicasReady, "at least one replica serves"),
-				Condition(slipwayv1alpha1.ConditionProgressing, false, slipwayv1alpha1.ReasonRolloutComplete, `revision "shop-3f0c9a1b2c" runs`),
+				Condition(slipwayv1alpha1.ConditionProgressing, false, slipwayv1alpha1.ReasonRolloutComplete,
+					`revision "shop-3f0c9a1b2c" runs`),
 				Condition(slipwayv1alpha1.ConditionDegraded, false, slipwayv1alpha1.ReasonAsExpected, "nothing is wrong"),
 			},
 		},
@@ -47,7 +48,9 @@ func ReadyApp(changes ...func(*slipwayv1alpha1.WebApp)) *slipwayv1alpha1.WebApp 
 
 // Condition is one that has been as it is for ten minutes.
 func Condition(conditionType string, status bool, reason, message string) metav1.Condition {
-	c := metav1.Condition{Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: message, LastTransitionTime: Ago(10 * time.Minute)}
+	c := metav1.Condition{
+		Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: message, LastTransitionTime: Ago(10 * time.Minute),
+	}
 	if status {
 		c.Status = metav1.ConditionTrue
 	}

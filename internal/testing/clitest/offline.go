@@ -19,7 +19,9 @@ func Offline(t *testing.T, add func(*command.Program, *cobra.Command), args ...s
 }
 
 // OfflineReading is Offline with a standard input.
-func OfflineReading(t *testing.T, in io.Reader, add func(*command.Program, *cobra.Command), args ...string) (code int, stdout, stderr string) {
+func OfflineReading(
+	t *testing.T, in io.Reader, add func(*command.Program, *cobra.Command), args ...string,
+) (code int, stdout, stderr string) {
 	t.Helper()
 	out, errOut := &bytes.Buffer{}, &bytes.Buffer{}
 	code = command.Run(t.Context(), command.Options{

@@ -91,7 +91,8 @@ func owned(fields []any) map[string]any {
 	for _, field := range fields {
 		entry, ok := field.(map[string]any)
 		manager := fmt.Sprint(entry["manager"])
-		if !ok || !strings.HasPrefix(manager, ownManagers) || strings.HasSuffix(manager, apply.HandoverSuffix) || entry["subresource"] == statusManager {
+		if !ok || !strings.HasPrefix(manager, ownManagers) || strings.HasSuffix(manager, apply.HandoverSuffix) ||
+			entry["subresource"] == statusManager {
 			continue
 		}
 		raw, err := json.Marshal(entry["fieldsV1"])

@@ -32,7 +32,8 @@ func (e *Environment) etcd(ctx context.Context, path string, body, into any) err
 	if err != nil {
 		return err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.server.ControlPlane.Etcd.URL.JoinPath(path).String(), bytes.NewReader(encoded))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.server.ControlPlane.Etcd.URL.JoinPath(path).String(),
+		bytes.NewReader(encoded))
 	if err != nil {
 		return err
 	}

@@ -156,7 +156,8 @@ func startServer() (*envtest.Environment, *rest.Config, error) {
 			ErrorIfCRDPathMissing: true,
 		}
 		// Nothing collects the Services of the tests. The default ranges have 254 addresses and 2,768 ports.
-		server.ControlPlane.GetAPIServer().Configure().Set("service-cluster-ip-range", "10.0.0.0/16").Set("service-node-port-range", "10000-60000")
+		server.ControlPlane.GetAPIServer().Configure().Set("service-cluster-ip-range", "10.0.0.0/16").
+			Set("service-node-port-range", "10000-60000")
 		config, err := server.Start()
 		if err == nil {
 			return server, config, nil
@@ -259,8 +260,8 @@ func (sameKeys) For(context.Context, string) (contentkey.Key, error) {
 }
 
 // StartOperatorWith runs the operator as StartOperator does, with whatever options. It has
-// keys of its own, until change takes them from the options, and makes none. It may make HTTPRoutes for every Gateway. With namespaces it has the rights of an operator for
-// all of them, until change takes ClusterRights from the options.
+// keys of its own, until change takes them from the options, and makes none. It may make HTTPRoutes for every Gateway. With namespaces it
+// has the rights of an operator for all of them, until change takes ClusterRights from the options.
 func (e *Environment) StartOperatorWith(t testing.TB, change func(*rest.Config, *Options)) *Operator {
 	t.Helper()
 	config := rest.CopyConfig(e.Config)
@@ -275,7 +276,9 @@ func (e *Environment) StartOperatorWith(t testing.TB, change func(*rest.Config, 
 	e.grantHosts(t, options.Namespace)
 	if options.ClusterRights && len(options.Namespaces) > 0 && len(options.Controllers) == 0 {
 		// Classes are shared by all tests, so only one that is about them has them.
-		options.Controllers = slices.DeleteFunc(operator.ControllerNames(), func(name string) bool { return strings.HasPrefix(name, "gateway") })
+		options.Controllers = slices.DeleteFunc(operator.ControllerNames(), func(name string) bool {
+			return strings.HasPrefix(name, "gateway")
+		})
 	}
 	mgr, err := operator.NewManager(config, options.Options, options.Seams)
 	if err != nil {

@@ -87,7 +87,9 @@ func (l *CacheDelay) any(is func(*delayed) bool) bool {
 // NewCache makes a cache that looks through the cache delay; it is a cache.NewCacheFunc.
 func (l *CacheDelay) NewCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
 	scheme := options.Scheme
-	options.NewInformer = func(source toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+	options.NewInformer = func(
+		source toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers,
+	) toolscache.SharedIndexInformer {
 		return toolscache.NewSharedIndexInformer(l.through(source, kindOf(object, scheme)), object, resync, indexers)
 	}
 	return cache.New(config, options)

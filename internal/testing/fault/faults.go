@@ -21,9 +21,15 @@ func All() []Fault {
 func rejections() []*metav1.Status {
 	return []*metav1.Status{
 		{Code: http.StatusConflict, Reason: metav1.StatusReasonConflict, Message: "the object has been modified"},
-		{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "exceeded quota: team, requested: count=1, used: count=1, limited: count=1"},
+		{
+			Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
+			Message: "exceeded quota: team, requested: count=1, used: count=1, limited: count=1",
+		},
 		{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: "an admission webhook does not like it today"},
-		{Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests, Message: "slow down", Details: &metav1.StatusDetails{RetryAfterSeconds: 1}},
+		{
+			Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests, Message: "slow down",
+			Details: &metav1.StatusDetails{RetryAfterSeconds: 1},
+		},
 		{Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: "the leader of etcd has changed"},
 		{Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable, Message: "shutting down"},
 	}

@@ -46,7 +46,9 @@ type relayedAs struct {
 
 // NewRelay returns a relay that watches until the context ends.
 func NewRelay(ctx context.Context, config *rest.Config, scheme *runtime.Scheme) *Relay {
-	return &Relay{ctx: ctx, config: config, scheme: scheme, delay: NewCacheDelay(nil), kinds: map[relayedAs]*relayed{}, forgotten: map[string]bool{}}
+	return &Relay{
+		ctx: ctx, config: config, scheme: scheme, delay: NewCacheDelay(nil), kinds: map[relayedAs]*relayed{}, forgotten: map[string]bool{},
+	}
 }
 
 // Blind reports whether the relay does not see the objects of some kind at the moment, because
@@ -70,7 +72,9 @@ func (r *Relay) Forget(namespace string) {
 func (r *Relay) NewCache(delay *CacheDelay) cache.NewCacheFunc {
 	return func(config *rest.Config, options cache.Options) (cache.Cache, error) {
 		asked := options
-		options.NewInformer = func(source toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+		options.NewInformer = func(
+			source toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers,
+		) toolscache.SharedIndexInformer {
 			source = r.instead(source, object, asked)
 			if delay != nil {
 				source = delay.through(source, kindOf(object, r.scheme))
@@ -87,7 +91,8 @@ func (r *Relay) instead(source toolscache.ListerWatcher, object runtime.Object, 
 	namespaces := slices.Collect(maps.Keys(asked.DefaultNamespaces))
 	gvk, err := apiutil.GVKForObject(object, r.scheme)
 	typed, ok := object.(client.Object)
-	if err != nil || !ok || len(namespaces) == 0 || asked.DefaultLabelSelector != nil || asked.DefaultFieldSelector != nil || asked.Mapper == nil {
+	if err != nil || !ok || len(namespaces) == 0 || asked.DefaultLabelSelector != nil || asked.DefaultFieldSelector != nil ||
+		asked.Mapper == nil {
 		return source
 	}
 	for _, config := range asked.DefaultNamespaces {
@@ -95,7 +100,8 @@ func (r *Relay) instead(source toolscache.ListerWatcher, object runtime.Object, 
 			return source
 		}
 	}
-	if mapping, err := asked.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err != nil || mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+	if mapping, err := asked.Mapper.RESTMapping(gvk.GroupKind(),
+		gvk.Version); err != nil || mapping.Scope.Name() != meta.RESTScopeNameNamespace {
 		return source
 	}
 	selector := labels.Everything()
@@ -159,7 +165,9 @@ func (r *Relay) watch(gvk schema.GroupVersionKind, object client.Object, into *r
 func (r *Relay) source(object client.Object) (toolscache.ListerWatcher, error) {
 	var source toolscache.ListerWatcher
 	options := cache.Options{Scheme: r.scheme}
-	options.NewInformer = func(s toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+	options.NewInformer = func(
+		s toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers,
+	) toolscache.SharedIndexInformer {
 		source = s
 		return toolscache.NewSharedIndexInformer(s, o, resync, indexers)
 	}

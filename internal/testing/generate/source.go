@@ -66,7 +66,8 @@ func Optional[T any](s *Source, choices ...T) *T {
 // Text returns any text, often one that is easily mistaken for something else.
 func (s *Source) Text() string {
 	if s.Maybe() {
-		return Pick(s, "", "info", " ", "a b", "line 1\nline 2", "$(HOME)", "100%", `"`, "ü", "\U0001f600", "a\u0085b", "a\u2028b", "\ufeff", "\x7f", "<nil>", "{}", "null", "0", "-")
+		return Pick(s, "", "info", " ", "a b", "line 1\nline 2", "$(HOME)", "100%", `"`, "ü", "\U0001f600", "a\u0085b", "a\u2028b",
+			"\ufeff", "\x7f", "<nil>", "{}", "null", "0", "-")
 	}
 	n := min(s.Below(24), len(s.data))
 	text := strings.ToValidUTF8(string(s.data[:n]), "?")

@@ -68,7 +68,8 @@ func containerState(s *Source) corev1.ContainerState {
 		}}
 	case 3:
 		return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
-			Reason: Pick(s, "ContainerCreating", "PodInitializing", "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ErrImageNeverPull",
+			Reason: Pick(s, "ContainerCreating", "PodInitializing", "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable",
+				"ErrImageNeverPull",
 				"ErrImageInspect", "SignatureValidationFailed", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError",
 				"RunContainerError", "PostStartHookError", "StartError", "CrashLoopBackOff", ""),
 			Message: Pick(s, "not found", "401 Unauthorized", "i/o timeout", "back-off 10s", s.Text()),
@@ -111,7 +112,8 @@ func PodEvents(s *Source) []corev1.Event {
 		events[i] = corev1.Event{
 			InvolvedObject: corev1.ObjectReference{FieldPath: Pick(s, "spec.containers{app}", "spec.containers{sidecar}", "")},
 			Reason:         Pick(s, "Unhealthy", "FailedCreatePodSandBox", "FailedMount", "BackOff"),
-			Message: Pick(s, "Readiness probe failed: ", "Startup probe failed: ", "Liveness probe failed: ", "Failed to create pod sandbox: ", "") +
+			Message: Pick(s, "Readiness probe failed: ", "Startup probe failed: ", "Liveness probe failed: ",
+				"Failed to create pod sandbox: ", "") +
 				Pick(s, "HTTP probe failed with statuscode: 500", "dial tcp 10.0.0.1:8080: connect: connection refused", s.Text()),
 			LastTimestamp: metav1.Unix(int64(s.Byte()), 0),
 		}

@@ -25,7 +25,8 @@ func WebApp(s *Source) *slipwayv1alpha1.WebApp {
 // Spec makes the spec of a WebApp.
 func Spec(s *Source) slipwayv1alpha1.WebAppSpec {
 	spec := slipwayv1alpha1.WebAppSpec{
-		Image:              Pick(s, "shop:1", "shop:2", "registry.example.com:5000/team/shop@sha256:"+strings.Repeat("0a1b", 16), "localhost/a__b/c-d:V1_2", "access-denied:v1"),
+		Image: Pick(s, "shop:1", "shop:2", "registry.example.com:5000/team/shop@sha256:"+strings.Repeat("0a1b", 16),
+			"localhost/a__b/c-d:V1_2", "access-denied:v1"),
 		Port:               Pick[int32](s, 8080, 1, 80, 65535),
 		Env:                env(s),
 		EnvFrom:            envFrom(s),
@@ -44,7 +45,8 @@ func Spec(s *Source) slipwayv1alpha1.WebAppSpec {
 	}
 	if s.Maybe() {
 		spec.Health = &slipwayv1alpha1.HealthCheck{
-			Path: "/" + strings.Map(visible, s.Text()), PeriodSeconds: Optional[int32](s, 5, 1, 300), TimeoutSeconds: Optional[int32](s, 2, 1, 300),
+			Path: "/" + strings.Map(visible, s.Text()), PeriodSeconds: Optional[int32](s, 5, 1, 300),
+			TimeoutSeconds:   Optional[int32](s, 2, 1, 300),
 			FailureThreshold: Optional[int32](s, 3, 1, 100),
 		}
 	}
@@ -102,7 +104,8 @@ func resources(s *Source) *slipwayv1alpha1.ResourceRequirements {
 	}
 	if s.Maybe() {
 		requirements.Limits = corev1.ResourceList{
-			corev1.ResourceCPU: resource.MustParse(Pick(s, "1", "2", "1e3")), corev1.ResourceMemory: resource.MustParse(Pick(s, "64Mi", "1G", "0.5Gi")),
+			corev1.ResourceCPU:    resource.MustParse(Pick(s, "1", "2", "1e3")),
+			corev1.ResourceMemory: resource.MustParse(Pick(s, "64Mi", "1G", "0.5Gi")),
 		}
 	}
 	return requirements

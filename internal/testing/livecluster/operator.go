@@ -82,7 +82,8 @@ func (c *Cluster) OperatorComplete(ctx context.Context) error {
 		return fmt.Errorf("get the operator's Deployment: %w", err)
 	}
 	want, status := *deployment.Spec.Replicas, deployment.Status
-	if status.ObservedGeneration != deployment.Generation || status.Replicas != want || status.UpdatedReplicas != want || status.AvailableReplicas != want {
+	if status.ObservedGeneration != deployment.Generation || status.Replicas != want || status.UpdatedReplicas != want ||
+		status.AvailableReplicas != want {
 		return fmt.Errorf("the operator has %d pods, %d of them available, want %d", status.Replicas, status.AvailableReplicas, want)
 	}
 	return nil
@@ -103,7 +104,8 @@ func (c *Cluster) OperatorHasLookedAtEverything(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the leader's metrics: %w", err)
 	}
-	reconciles, waiting := sum(text, "controller_runtime_reconcile_total"), sum(text, "workqueue_depth")+sum(text, "controller_runtime_active_workers")
+	reconciles, waiting := sum(text,
+		"controller_runtime_reconcile_total"), sum(text, "workqueue_depth")+sum(text, "controller_runtime_active_workers")
 	if reconciles < float64(len(apps.Items)) || waiting > 0 {
 		return fmt.Errorf("%v reconciles of %d WebApps, %v waiting or at work", reconciles, len(apps.Items), waiting)
 	}

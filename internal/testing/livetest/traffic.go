@@ -48,7 +48,8 @@ func (f *Fixture) Traffic(client *http.Client, url string) *Traffic {
 				close(t.enough)
 			}
 			if err != nil {
-				t.failed = append(t.failed, fmt.Sprintf("%s after %v: %v", start.Format("15:04:05.000"), time.Since(start).Round(time.Millisecond), err))
+				t.failed = append(t.failed,
+					fmt.Sprintf("%s after %v: %v", start.Format("15:04:05.000"), time.Since(start).Round(time.Millisecond), err))
 			}
 			select {
 			case <-ctx.Done():
@@ -76,7 +77,8 @@ func (t *Traffic) Stop(during string) {
 	t.done.Wait()
 	t.f.Measured("%s: %d of %d requests failed", during, len(t.failed), t.Sent())
 	if len(t.failed) > 0 {
-		t.f.Errorf("%d of %d requests failed, the first at %s", len(t.failed), t.Sent(), strings.Join(t.failed[:min(3, len(t.failed))], "; "))
+		t.f.Errorf("%d of %d requests failed, the first at %s", len(t.failed), t.Sent(),
+			strings.Join(t.failed[:min(3, len(t.failed))], "; "))
 	}
 	if t.Sent() < EnoughRequests {
 		t.f.Errorf("only %d requests were sent: the test proves nothing", t.Sent())

@@ -22,13 +22,16 @@ func (f watchFunc) WatchWithContext(ctx context.Context, options metav1.ListOpti
 // Follow calls pass for every event from now on, one at a time. list is an empty list of the kind. A watch that the API server ends,
 // as it does with one that falls behind, goes on where it was, so no event is missed. stop ends the calls: none comes after it returned.
 // ended is closed when no event comes any more: after stop, or when the API server does not know any more where the watch was.
-func Follow(ctx context.Context, from client.WithWatch, list client.ObjectList, pass func(watch.Event), options ...client.ListOption) (stop func(), ended <-chan struct{}, err error) {
+func Follow(
+	ctx context.Context, from client.WithWatch, list client.ObjectList, pass func(watch.Event), options ...client.ListOption,
+) (stop func(), ended <-chan struct{}, err error) {
 	if err := from.List(ctx, list, append([]client.ListOption{client.Limit(1)}, options...)...); err != nil {
 		return nil, nil, fmt.Errorf("list %T: %w", list, err)
 	}
 	open := watchFunc(func(ctx context.Context, raw metav1.ListOptions) (watch.Interface, error) {
 		// A list of its own: the client reads from it what to watch.
-		return from.Watch(ctx, list.DeepCopyObject().(client.ObjectList), append([]client.ListOption{&client.ListOptions{Raw: &raw}}, options...)...)
+		return from.Watch(ctx, list.DeepCopyObject().(client.ObjectList),
+			append([]client.ListOption{&client.ListOptions{Raw: &raw}}, options...)...)
 	})
 	ctx, cancel := context.WithCancel(ctx)
 	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), open)

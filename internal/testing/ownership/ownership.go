@@ -102,7 +102,8 @@ func other(value any) any {
 func otherString(value string) string {
 	swaps := map[string]string{
 		"TCP": "UDP", "ScheduleAnyway": "DoNotSchedule", "25%": "50%", "RollingUpdate": "Recreate", "RuntimeDefault": "Unconfined",
-		"FallbackToLogsOnError": "File", "AlwaysAllow": "IfHealthyBudget", "100m": "200m", "64Mi": "128Mi", "2Gi": "3Gi", "Prefix": "Exact", "/": "/x", "/healthz": "/other", "ALL": "NET_RAW",
+		"FallbackToLogsOnError": "File", "AlwaysAllow": "IfHealthyBudget", "100m": "200m", "64Mi": "128Mi", "2Gi": "3Gi", "Prefix": "Exact",
+		"/": "/x", "/healthz": "/other", "ALL": "NET_RAW",
 	}
 	if swapped, ok := swaps[value]; ok {
 		return swapped

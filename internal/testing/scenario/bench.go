@@ -236,7 +236,8 @@ func (r *run) play(reference *Outcome) (*Outcome, error) {
 			return outcome, r.givesUp()
 		}
 		if err != nil {
-			problems = append(problems, fmt.Errorf("step %d: %w; writes: %s", i+1, err, Writes(r.gate.Writes())), r.safe(reference, outcome, false))
+			problems = append(problems, fmt.Errorf("step %d: %w; writes: %s", i+1, err, Writes(r.gate.Writes())),
+				r.safe(reference, outcome, false))
 			return outcome, errors.Join(problems...)
 		}
 		outcome.States = append(outcome.States, r.stateAfter(step))

@@ -91,7 +91,9 @@ func stated(kind Kind, child *unstructured.Unstructured) ([]fieldpath.Path, erro
 		}
 		fields = append(fields, leaves...)
 	}
-	return slices.DeleteFunc(fields, func(path fieldpath.Path) bool { return slices.Contains(kind.State[child.GetKind()], path.String()) }), nil
+	return slices.DeleteFunc(fields, func(path fieldpath.Path) bool {
+		return slices.Contains(kind.State[child.GetKind()], path.String())
+	}), nil
 }
 
 // children are the objects in which an operator owns something beside status.
@@ -115,7 +117,8 @@ func (r *run) children() ([]*unstructured.Unstructured, error) {
 func ownManagers(object metav1.Object) map[string]bool {
 	managers := map[string]bool{}
 	for _, entry := range object.GetManagedFields() {
-		if strings.HasPrefix(entry.Manager, "slipway-") && !strings.HasSuffix(entry.Manager, apply.HandoverSuffix) && entry.Subresource == "" {
+		if strings.HasPrefix(entry.Manager, "slipway-") && !strings.HasSuffix(entry.Manager, apply.HandoverSuffix) &&
+			entry.Subresource == "" {
 			managers[entry.Manager] = true
 		}
 	}

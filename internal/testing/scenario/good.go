@@ -40,7 +40,8 @@ func checkGood(history []Version) []error {
 			continue
 		}
 		if left := leftToProve(latest, object, version.At); left > 0 {
-			problems = append(problems, fmt.Errorf("%s became good %v before its pods had been ready for long enough", version.Object, left))
+			problems = append(problems,
+				fmt.Errorf("%s became good %v before its pods had been ready for long enough", version.Object, left))
 		}
 	}
 	return problems

@@ -31,7 +31,8 @@ func late(end time.Time, writes []fault.Write, written int, versions []Version, 
 		lines = append(lines, fmt.Sprintf("%s %s: %s", since(end, w.At), describe(w), w.Body))
 	}
 	for i := seen; i < len(versions); i++ {
-		lines = append(lines, fmt.Sprintf("%s %s was seen changed: %s", since(end, versions[i].At), versions[i].Object, changedIn(versions, i)))
+		lines = append(lines,
+			fmt.Sprintf("%s %s was seen changed: %s", since(end, versions[i].At), versions[i].Object, changedIn(versions, i)))
 	}
 	for _, w := range writes[max(0, written-justBefore):written] {
 		lines = append(lines, fmt.Sprintf("%s %s", since(end, w.At), describe(w)))

@@ -18,7 +18,8 @@ var volatile = []string{
 	"nodePort", "healthCheckNodePort", "slipway.dev/config-versions", "slipway.dev/restore-uid",
 	// Of Jobs, and of what they have done: UIDs, times, and what was left of a deadline.
 	"batch.kubernetes.io/controller-uid", "controller-uid", "slipway.dev/mover-config", "activeDeadlineSeconds",
-	"completionTime", "attemptTime", "reasonTime", "sourceTime", "lastBackupTime", "nextRunTime", "lastSlot", "runTime", "maintenanceTime", "duration", "lastTime", "lastSuccessTime", "nextTime",
+	"completionTime", "attemptTime", "reasonTime", "sourceTime", "lastBackupTime", "nextRunTime", "lastSlot", "runTime", "maintenanceTime",
+	"duration", "lastTime", "lastSuccessTime", "nextTime",
 }
 
 // volatileSuffixes end the keys of resource versions in the Secret with the copies of a Gateway.

@@ -257,16 +257,19 @@ func checkClaims(reference, got *Outcome) []error {
 	for _, c := range got.claims {
 		known, ok := allowed[claimKey{c.object, c.generation}]
 		if !ok {
-			problems = append(problems, fmt.Errorf("%s said it was ready as of generation %d, which it is not without the fault", c.object, c.generation))
+			problems = append(problems,
+				fmt.Errorf("%s said it was ready as of generation %d, which it is not without the fault", c.object, c.generation))
 			continue
 		}
 		for _, other := range slices.Sorted(maps.Keys(known.asks)) {
 			asks, exists := c.others[other]
 			switch {
 			case !exists && known.claims == known.with[other] && !passes(reference, other):
-				problems = append(problems, fmt.Errorf("%s said it was ready as of generation %d while there was no %s", c.object, c.generation, other))
+				problems = append(problems,
+					fmt.Errorf("%s said it was ready as of generation %d while there was no %s", c.object, c.generation, other))
 			case exists && !known.asks[other][asks]:
-				problems = append(problems, fmt.Errorf("%s said it was ready as of generation %d while %s asked for %s", c.object, c.generation, other, asks))
+				problems = append(problems,
+					fmt.Errorf("%s said it was ready as of generation %d while %s asked for %s", c.object, c.generation, other, asks))
 			}
 		}
 	}

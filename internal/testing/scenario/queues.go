@@ -29,7 +29,9 @@ func newQueues(clock clock.PassiveClock, expected int) *queues {
 }
 
 // make makes the queue of a controller.
-func (q *queues) make(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+func (q *queues) make(
+	name string, limiter workqueue.TypedRateLimiter[reconcile.Request],
+) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	made := &queue{clock: q.clock, limiter: limiter, due: map[reconcile.Request]time.Time{}}
 	made.PriorityQueue = outcome.NewFairQueue(name, outcome.DefaultConcurrency, limiter)
 	q.mu.Lock()

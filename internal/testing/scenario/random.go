@@ -48,7 +48,8 @@ func Random(kind Kind, seed uint64) Mix {
 		pool = append(pool, s.Steps...)
 	}
 	mix := Mix{Seed: seed, late: map[string]time.Duration{}, Scenario: Scenario{
-		Kind: kind.Name, Name: fmt.Sprintf("seed %d", seed), About: "A random mix.", Pods: pods, Tolerant: true, Controllers: kind.Controllers, ObservedHere: kind.ObservedHere,
+		Kind: kind.Name, Name: fmt.Sprintf("seed %d", seed), About: "A random mix.", Pods: pods, Tolerant: true,
+		Controllers: kind.Controllers, ObservedHere: kind.ObservedHere,
 	}}
 	for range 2 + source.IntN(4) {
 		step := pool[source.IntN(len(pool))]

@@ -65,7 +65,9 @@ type Version struct {
 
 // NewRecorder starts to watch the kinds, until the context ends. Objects of those that are apart are seen only where Observe asks
 // for it.
-func NewRecorder(ctx context.Context, config *rest.Config, options cache.Options, kinds, apart []schema.GroupVersionKind) (*Recorder, error) {
+func NewRecorder(
+	ctx context.Context, config *rest.Config, options cache.Options, kinds, apart []schema.GroupVersionKind,
+) (*Recorder, error) {
 	kinds = slices.Concat(kinds, apart)
 	w := &Recorder{kinds: kinds, apart: apart, spaces: map[string]*space{}, delay: fault.NewCacheDelay(nil)}
 	options.DefaultTransform = withoutOwnedFields
@@ -153,7 +155,9 @@ func (w *Recorder) see(object any, deleted bool) {
 	number, _ := strconv.ParseInt(o.GetResourceVersion(), 10, 64)
 	masked := o.DeepCopy().Object
 	mask(masked, home)
-	version := Version{Object: called(o.GetKind(), o), Number: number, Deleted: deleted, Asks: asks(masked), At: time.Now(), Fields: o.Object}
+	version := Version{
+		Object: called(o.GetKind(), o), Number: number, Deleted: deleted, Asks: asks(masked), At: time.Now(), Fields: o.Object,
+	}
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -292,7 +296,9 @@ func (w *Recorder) UpToDate(ctx context.Context, live client.Client, namespaces 
 }
 
 // listed are the objects of a kind in namespaces. Of a kind that is in none it is the one that the first is the name of.
-func listed(ctx context.Context, live client.Client, kind schema.GroupVersionKind, namespaces []string) ([]metav1.PartialObjectMetadata, error) {
+func listed(
+	ctx context.Context, live client.Client, kind schema.GroupVersionKind, namespaces []string,
+) ([]metav1.PartialObjectMetadata, error) {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(kind)
 	namespaced, err := live.IsObjectNamespaced(object)

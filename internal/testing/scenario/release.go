@@ -121,7 +121,8 @@ func declaredAtEnd(s Scenario) []Step {
 		}
 		steps = slices.DeleteFunc(steps, func(earlier Step) bool {
 			other := &unstructured.Unstructured{Object: earlier.Apply}
-			return other.GroupVersionKind() == object.GroupVersionKind() && client.ObjectKeyFromObject(other) == client.ObjectKeyFromObject(object)
+			return other.GroupVersionKind() == object.GroupVersionKind() &&
+				client.ObjectKeyFromObject(other) == client.ObjectKeyFromObject(object)
 		})
 		if step.Apply != nil {
 			steps = append(steps, Step{Apply: step.Apply, Manager: step.Manager})
@@ -212,7 +213,8 @@ func (b *Bench) PlayUpgrade(t testing.TB, kind Kind, release *Release) error {
 	var problems []error
 	for name, state := range before {
 		if now, there := after[name].(map[string]any); !there || asks(now) != asks(state.(map[string]any)) {
-			problems = append(problems, fmt.Errorf("%s is changed by the new version:\n%s\nbecomes\n%s", name, asks(state.(map[string]any)), asks(now)))
+			problems = append(problems,
+				fmt.Errorf("%s is changed by the new version:\n%s\nbecomes\n%s", name, asks(state.(map[string]any)), asks(now)))
 		}
 	}
 	for name := range after {

@@ -24,7 +24,10 @@ func (r *run) settle(want map[string]any, within time.Duration) error {
 	}
 	rest = max(rest, r.trial.Idle)
 	now := time.Now()
-	s := &settling{run: r, want: want, unreported: now.Add(within), before: r.gate.Written(), pace: newPace(now, SettleWithin, rest), last: -1, since: now}
+	s := &settling{
+		run: r, want: want, unreported: now.Add(within), before: r.gate.Written(), pace: newPace(now, SettleWithin, rest), last: -1,
+		since: now,
+	}
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {

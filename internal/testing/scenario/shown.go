@@ -65,7 +65,9 @@ func (c notingCache) GetInformer(ctx context.Context, object client.Object, opti
 }
 
 // GetInformerForKind returns an informer that notes.
-func (c notingCache) GetInformerForKind(ctx context.Context, gvk schema.GroupVersionKind, options ...cache.InformerGetOption) (cache.Informer, error) {
+func (c notingCache) GetInformerForKind(
+	ctx context.Context, gvk schema.GroupVersionKind, options ...cache.InformerGetOption,
+) (cache.Informer, error) {
 	informer, err := c.Cache.GetInformerForKind(ctx, gvk, options...)
 	return notingInformer{informer, gvk.Kind, c.shown}, err
 }
@@ -91,12 +93,16 @@ func (i notingInformer) AddEventHandler(next toolscache.ResourceEventHandler) (t
 }
 
 // AddEventHandlerWithResyncPeriod adds a handler that is noted.
-func (i notingInformer) AddEventHandlerWithResyncPeriod(next toolscache.ResourceEventHandler, resync time.Duration) (toolscache.ResourceEventHandlerRegistration, error) {
+func (i notingInformer) AddEventHandlerWithResyncPeriod(
+	next toolscache.ResourceEventHandler, resync time.Duration,
+) (toolscache.ResourceEventHandlerRegistration, error) {
 	return i.Informer.AddEventHandlerWithResyncPeriod(i.noting(next), resync)
 }
 
 // AddEventHandlerWithOptions adds a handler that is noted.
-func (i notingInformer) AddEventHandlerWithOptions(next toolscache.ResourceEventHandler, options toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
+func (i notingInformer) AddEventHandlerWithOptions(
+	next toolscache.ResourceEventHandler, options toolscache.HandlerOptions,
+) (toolscache.ResourceEventHandlerRegistration, error) {
 	return i.Informer.AddEventHandlerWithOptions(i.noting(next), options)
 }
 

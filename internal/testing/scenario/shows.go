@@ -29,7 +29,8 @@ func (r *run) shows(step Step) error {
 			if shows(object, exists, want) {
 				continue
 			}
-			problems = append(problems, fmt.Errorf("%s does not show %q; conditions: %s", name, want, strings.Join(conditionsOf(object["status"]), ", ")))
+			problems = append(problems,
+				fmt.Errorf("%s does not show %q; conditions: %s", name, want, strings.Join(conditionsOf(object["status"]), ", ")))
 		}
 	}
 	return errors.Join(problems...)

@@ -32,7 +32,9 @@ func (r *run) do(step Step) error {
 			}
 		}
 		// The answer comes into the object.
-		err = r.Env.Client.Apply(r.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(step.manager()), client.ForceOwnership)
+		err = r.Env.Client.Apply(
+			r.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(step.manager()), client.ForceOwnership,
+		)
 		if err != nil {
 			return err
 		}

@@ -57,7 +57,9 @@ const slowest = 5
 func paces(steps []stepTime) string {
 	own := distribution(steps, func(s stepTime) time.Duration { return s.own })
 	all := distribution(steps, func(s stepTime) time.Duration { return s.all })
-	return fmt.Sprintf("%s of the operator's own time, %s with the time for which it could not know or act; the slowest: %s", own, all, slowestOf(steps))
+	return fmt.Sprintf(
+		"%s of the operator's own time, %s with the time for which it could not know or act; the slowest: %s", own, all, slowestOf(steps),
+	)
 }
 
 // slowestOf names the slowest steps, with their own time of all.

@@ -77,7 +77,8 @@ func checkGateway(of *gatewayv1.Gateway) error {
 		}
 	}
 	if len(of.Status.Listeners) != len(of.Spec.Listeners) {
-		problems = append(problems, fmt.Errorf("status has %d listeners, and the spec %d", len(of.Status.Listeners), len(of.Spec.Listeners)))
+		problems = append(problems,
+			fmt.Errorf("status has %d listeners, and the spec %d", len(of.Status.Listeners), len(of.Spec.Listeners)))
 	}
 	if programmed && served == 0 {
 		problems = append(problems, errors.New("programmed, and no listener is"))
@@ -119,10 +120,13 @@ func checkRoute(route *anyRoute) error {
 		what := fmt.Sprintf("the entry of %q", entry.ParentRef.Name)
 		problems = append(problems, checkSaid(what, entry.Conditions, route.Generation,
 			string(gatewayv1.RouteConditionAccepted), string(gatewayv1.RouteConditionResolvedRefs), gateway.ConditionLive))
-		if !slices.ContainsFunc(route.Spec.ParentRefs, func(ref gatewayv1.ParentReference) bool { return reflect.DeepEqual(ref, entry.ParentRef) }) {
+		if !slices.ContainsFunc(route.Spec.ParentRefs, func(ref gatewayv1.ParentReference) bool {
+			return reflect.DeepEqual(ref, entry.ParentRef)
+		}) {
 			problems = append(problems, fmt.Errorf("%s is for no parent of the spec", what))
 		}
-		if meta.IsStatusConditionTrue(entry.Conditions, gateway.ConditionLive) && !meta.IsStatusConditionTrue(entry.Conditions, string(gatewayv1.RouteConditionAccepted)) {
+		if meta.IsStatusConditionTrue(entry.Conditions, gateway.ConditionLive) &&
+			!meta.IsStatusConditionTrue(entry.Conditions, string(gatewayv1.RouteConditionAccepted)) {
 			problems = append(problems, fmt.Errorf("%s is live, and not accepted", what))
 		}
 	}
@@ -152,9 +156,11 @@ func checkSaid(what string, conditions []metav1.Condition, generation int64, typ
 		case c == nil:
 			problems = append(problems, fmt.Errorf("%s has no condition %s", what, conditionType))
 		case c.ObservedGeneration != generation:
-			problems = append(problems, fmt.Errorf("condition %s of %s speaks of generation %d of %d", conditionType, what, c.ObservedGeneration, generation))
+			problems = append(problems,
+				fmt.Errorf("condition %s of %s speaks of generation %d of %d", conditionType, what, c.ObservedGeneration, generation))
 		case c.Reason == "" || c.Message == "":
-			problems = append(problems, fmt.Errorf("condition %s of %s has reason %q and message %q", conditionType, what, c.Reason, c.Message))
+			problems = append(problems,
+				fmt.Errorf("condition %s of %s has reason %q and message %q", conditionType, what, c.Reason, c.Message))
 		}
 	}
 	return errors.Join(problems...)

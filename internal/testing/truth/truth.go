@@ -35,10 +35,12 @@ var alwaysPresent = []string{
 func presentOf(object Object) []string {
 	switch o := object.(type) {
 	case *slipwayv1alpha1.APIGateway:
-		return append(slices.Clone(alwaysPresent), slipwayv1alpha1.ConditionAccepted, slipwayv1alpha1.ConditionResolvedRefs, slipwayv1alpha1.ConditionProgrammed)
+		return append(slices.Clone(alwaysPresent), slipwayv1alpha1.ConditionAccepted, slipwayv1alpha1.ConditionResolvedRefs,
+			slipwayv1alpha1.ConditionProgrammed)
 	case *slipwayv1alpha1.Backup:
 		present := []string{
-			slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ConditionVerified, slipwayv1alpha1.ConditionRPOMet, slipwayv1alpha1.ConditionRetentionApplied,
+			slipwayv1alpha1.ConditionReady, slipwayv1alpha1.ConditionVerified, slipwayv1alpha1.ConditionRPOMet,
+			slipwayv1alpha1.ConditionRetentionApplied,
 		}
 		if o.Status.Drill != nil {
 			present = append(present, slipwayv1alpha1.ConditionDrillPassed)
@@ -72,7 +74,9 @@ func Check(object Object) error {
 		}
 	}
 	ready := meta.IsStatusConditionTrue(conditions, slipwayv1alpha1.ConditionReady)
-	for _, contrary := range []string{slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ConditionDegraded, slipwayv1alpha1.ConditionProgressing} {
+	for _, contrary := range []string{
+		slipwayv1alpha1.ConditionStalled, slipwayv1alpha1.ConditionDegraded, slipwayv1alpha1.ConditionProgressing,
+	} {
 		if ready && meta.IsStatusConditionTrue(conditions, contrary) {
 			problems = append(problems, fmt.Errorf("ready and %s at the same time", contrary))
 		}
@@ -135,9 +139,12 @@ func checkOne(c metav1.Condition, object Object) error {
 // its way and that nothing is wrong. Where that is asked for, they say so.
 func checkSilence(object Object) error {
 	conditions := object.GetConditions()
-	for _, conditionType := range []string{slipwayv1alpha1.ConditionAvailable, slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ConditionDegraded} {
+	for _, conditionType := range []string{
+		slipwayv1alpha1.ConditionAvailable, slipwayv1alpha1.ConditionProgressing, slipwayv1alpha1.ConditionDegraded,
+	} {
 		c := meta.FindStatusCondition(conditions, conditionType)
-		if c == nil || c.Status != metav1.ConditionFalse || c.Reason == slipwayv1alpha1.ReasonScaledToZero || c.Reason == slipwayv1alpha1.ReasonPaused {
+		if c == nil || c.Status != metav1.ConditionFalse || c.Reason == slipwayv1alpha1.ReasonScaledToZero ||
+			c.Reason == slipwayv1alpha1.ReasonPaused {
 			return nil
 		}
 	}

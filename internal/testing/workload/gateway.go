@@ -182,7 +182,9 @@ func (g *Gateways) address(pod *corev1.Pod) (string, error) {
 
 // document returns what a pod and those like it say. The mutex is held.
 func (g *Gateways) document(pod *corev1.Pod) (*gatewayDocument, error) {
-	by := servedBy{kind: "APIGateway", name: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[slipwayv1alpha1.LabelAPIGateway]}}
+	by := servedBy{
+		kind: "APIGateway", name: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[slipwayv1alpha1.LabelAPIGateway]},
+	}
 	read := func(ctx context.Context) (reading, error) { return read(ctx, g.reader, by.name) }
 	if name := pod.Labels[gatewayv1.GatewayNameLabelKey]; name != "" {
 		of, err := newGatewayPod(pod, name, g.Elsewhere)
@@ -382,11 +384,14 @@ func (in input) truth() (document.Document, error) {
 		if p.Index < 0 {
 			field = fmt.Sprintf("spec.%s[%s]", p.List, p.Route)
 		}
-		doc.Problems = append(doc.Problems, document.Problem{Route: p.Index, Name: p.Route, Field: field, Reason: p.Reason, Message: p.Message})
+		doc.Problems = append(doc.Problems,
+			document.Problem{Route: p.Index, Name: p.Route, Field: field, Reason: p.Reason, Message: p.Message})
 	}
 	if gateway.Spec.ClientCertificates != nil {
 		if _, f := made.Clients(gateway.Spec.ClientCertificates); f != nil {
-			doc.Problems = append(doc.Problems, document.Problem{Route: -1, Name: "clientCertificates", Field: "spec.clientCertificates", Reason: f.Reason, Message: f.Message})
+			doc.Problems = append(doc.Problems, document.Problem{
+				Route: -1, Name: "clientCertificates", Field: "spec.clientCertificates", Reason: f.Reason, Message: f.Message,
+			})
 		}
 	}
 	return doc, nil

@@ -173,10 +173,13 @@ func (in *gatewayReading) truth() (document.Document, error) {
 }
 
 // input is what the graph is built of, and the certificates among it.
-func (in *gatewayReading) input(gateway *gatewayv1.Gateway, secrets []*corev1.Secret) (gatewayapi.Input, map[types.NamespacedName]copied.Certificate, error) {
+func (in *gatewayReading) input(
+	gateway *gatewayv1.Gateway, secrets []*corev1.Secret,
+) (gatewayapi.Input, map[types.NamespacedName]copied.Certificate, error) {
 	made := gatewayapi.Input{
 		Gateway: gateway, ReservedPorts: desired.ReservedPorts(),
-		Namespaces: map[string]map[string]string{}, Services: map[types.NamespacedName]gatewayapi.Service{}, Secrets: map[types.NamespacedName]gatewayapi.Secret{},
+		Namespaces: map[string]map[string]string{}, Services: map[types.NamespacedName]gatewayapi.Service{},
+		Secrets: map[types.NamespacedName]gatewayapi.Secret{},
 	}
 	services, err := typed[corev1.Service](in.objects["Service"])
 	if err := errors.Join(err, in.addRoutes(&made)); err != nil {
@@ -190,7 +193,10 @@ func (in *gatewayReading) input(gateway *gatewayv1.Gateway, secrets []*corev1.Se
 		made.Namespaces[namespace] = map[string]string{corev1.LabelMetadataName: namespace}
 	}
 	for _, service := range services {
-		of := gatewayapi.Service{External: service.Spec.Type == corev1.ServiceTypeExternalName, Ports: map[int32]gatewayapi.Port{}, UDP: map[int32]gatewayapi.Port{}}
+		of := gatewayapi.Service{
+			External: service.Spec.Type == corev1.ServiceTypeExternalName, Ports: map[int32]gatewayapi.Port{},
+			UDP: map[int32]gatewayapi.Port{},
+		}
 		for _, port := range service.Spec.Ports {
 			ports := of.Ports
 			if port.Protocol == corev1.ProtocolUDP {
@@ -248,7 +254,8 @@ func (p *gatewayPod) certificate(secrets []*corev1.Secret, name types.Namespaced
 		switch {
 		case own && secret.Name == name.Name:
 			return copied.Certificate{
-				Certificate: secret.Data[corev1.TLSCertKey], PrivateKey: secret.Data[corev1.TLSPrivateKeyKey], Version: secret.ResourceVersion,
+				Certificate: secret.Data[corev1.TLSCertKey], PrivateKey: secret.Data[corev1.TLSPrivateKeyKey],
+				Version: secret.ResourceVersion,
 			}, true
 		case !own && secret.Name == p.copies:
 			return copied.Find(secret, name)

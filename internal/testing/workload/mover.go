@@ -196,7 +196,9 @@ func goodResult(step mover.Step, config mover.Config) *mover.Result {
 		result.Snapshots = []mover.SnapshotLine{{ID: id, Run: config.Verify.Run, Manifest: manifestDigest}}
 	case mover.StepCompare:
 		volumes := len(config.Drill.Volumes)
-		result.Drill = &mover.DrillResult{Volumes: volumes, Files: int64(3 * volumes), Bytes: int64(1000 * volumes), Entries: int64(4 * volumes)}
+		result.Drill = &mover.DrillResult{
+			Volumes: volumes, Files: int64(3 * volumes), Bytes: int64(1000 * volumes), Entries: int64(4 * volumes),
+		}
 	case mover.StepRestore:
 		if volumes := len(config.Drill.Volumes); volumes > 0 {
 			result.Drill = &mover.DrillResult{Volumes: volumes, Files: int64(3 * volumes), Bytes: int64(1000 * volumes)}
@@ -206,7 +208,9 @@ func goodResult(step mover.Step, config mover.Config) *mover.Result {
 		if snapshot == "" {
 			snapshot = id
 		}
-		result.Restore = &mover.RestoreResult{Snapshot: mover.SnapshotResult{ID: snapshot, SourceTime: time.Now().UTC(), Start: time.Now().UTC()}, Files: 3, Bytes: 1000}
+		result.Restore = &mover.RestoreResult{
+			Snapshot: mover.SnapshotResult{ID: snapshot, SourceTime: time.Now().UTC(), Start: time.Now().UTC()}, Files: 3, Bytes: 1000,
+		}
 	case mover.StepExpire:
 		result.Expire = &mover.ExpireResult{Removed: 1, Kept: 7}
 	case mover.StepMaintain:

@@ -80,7 +80,10 @@ type act struct {
 // which may be a cache of unstructured objects. Images that the script does not name
 // are ready. The pods of APIGateways answer as gateways says, which may be nil.
 func NewPlayer(writer client.Client, reader client.Reader, gateways *Gateways, namespace string, script map[string]Behaviour) *Player {
-	p := &Player{cluster: Cluster{Client: writer, Gateways: gateways}, reader: reader, namespace: namespace, script: map[string]Behaviour{}, played: map[types.UID]act{}}
+	p := &Player{
+		cluster: Cluster{Client: writer, Gateways: gateways}, reader: reader, namespace: namespace, script: map[string]Behaviour{},
+		played: map[types.UID]act{},
+	}
 	p.Behave(script)
 	return p
 }

@@ -91,7 +91,8 @@ func (c *Cluster) rollOutNow(ctx context.Context, deployment *appsv1.Deployment)
 		return err
 	}
 	pods := &corev1.PodList{}
-	if err := c.Client.List(ctx, pods, client.InNamespace(deployment.Namespace), client.MatchingLabels(deployment.Spec.Selector.MatchLabels)); err != nil {
+	if err := c.Client.List(ctx, pods, client.InNamespace(deployment.Namespace),
+		client.MatchingLabels(deployment.Spec.Selector.MatchLabels)); err != nil {
 		return err
 	}
 	available := appsv1.DeploymentCondition{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, Reason: "MinimumReplicasAvailable"}
@@ -151,7 +152,8 @@ func (c *Cluster) setPods(ctx context.Context, deployment *appsv1.Deployment, re
 // the others that are ready.
 func (c *Cluster) keepPods(ctx context.Context, deployment *appsv1.Deployment, stays func(*corev1.Pod) bool) (ready map[string]bool, err error) {
 	pods := &corev1.PodList{}
-	if err := c.Client.List(ctx, pods, client.InNamespace(deployment.Namespace), client.MatchingLabels(deployment.Spec.Selector.MatchLabels)); err != nil {
+	if err := c.Client.List(ctx, pods, client.InNamespace(deployment.Namespace),
+		client.MatchingLabels(deployment.Spec.Selector.MatchLabels)); err != nil {
 		return nil, err
 	}
 	ready = map[string]bool{}
@@ -179,7 +181,8 @@ func (c *Cluster) keepPods(ctx context.Context, deployment *appsv1.Deployment, s
 
 // answersFor reports whether the pods of a ReplicaSet are an APIGateway's or a Gateway's, and answer.
 func (c *Cluster) answersFor(replicaSet *appsv1.ReplicaSet) bool {
-	return c.Gateways != nil && (replicaSet.Labels[slipwayv1alpha1.LabelAPIGateway] != "" || replicaSet.Labels[gatewayv1.GatewayNameLabelKey] != "")
+	return c.Gateways != nil &&
+		(replicaSet.Labels[slipwayv1alpha1.LabelAPIGateway] != "" || replicaSet.Labels[gatewayv1.GatewayNameLabelKey] != "")
 }
 
 // Stick makes the newest pod of a Deployment hang with the given status, beside the
@@ -279,7 +282,8 @@ func (c *Cluster) replicaSet(ctx context.Context, deployment *appsv1.Deployment)
 // failed.
 func (c *Cluster) newestRevision(ctx context.Context, deployment *appsv1.Deployment) (newest int, err error) {
 	all := &appsv1.ReplicaSetList{}
-	if err := c.Client.List(ctx, all, client.InNamespace(deployment.Namespace), client.MatchingLabels(deployment.Spec.Selector.MatchLabels)); err != nil {
+	if err := c.Client.List(ctx, all, client.InNamespace(deployment.Namespace),
+		client.MatchingLabels(deployment.Spec.Selector.MatchLabels)); err != nil {
 		return 0, err
 	}
 	for i := range all.Items {
@@ -292,7 +296,8 @@ func (c *Cluster) newestRevision(ctx context.Context, deployment *appsv1.Deploym
 // collect is the garbage collector for what an earlier Deployment of the name had.
 func (c *Cluster) collect(ctx context.Context, deployment *appsv1.Deployment) error {
 	left := &appsv1.ReplicaSetList{}
-	if err := c.Client.List(ctx, left, client.InNamespace(deployment.Namespace), client.MatchingLabels(deployment.Spec.Selector.MatchLabels)); err != nil {
+	if err := c.Client.List(ctx, left, client.InNamespace(deployment.Namespace),
+		client.MatchingLabels(deployment.Spec.Selector.MatchLabels)); err != nil {
 		return err
 	}
 	for i := range left.Items {
@@ -373,9 +378,11 @@ func (c *Cluster) setDeployment(ctx context.Context, deployment *appsv1.Deployme
 // readyPod is the status of a pod that has been ready for long.
 func readyPod() corev1.PodStatus {
 	return corev1.PodStatus{
-		Phase:             corev1.PodRunning,
-		Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
-		ContainerStatuses: []corev1.ContainerStatus{{Name: "app", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}},
+		Phase:      corev1.PodRunning,
+		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+		ContainerStatuses: []corev1.ContainerStatus{{
+			Name: "app", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+		}},
 	}
 }
 

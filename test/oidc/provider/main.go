@@ -25,7 +25,9 @@ func main() {
 		log.Fatal(err)
 	}
 	storage.RegisterClients(storage.WebClient("shop", *secret, *redirect))
-	router := exampleop.SetupServer(*issuer, storage.NewStorage(storage.NewUserStore(*issuer)), slog.Default(), false, op.WithAllowInsecure())
+	router := exampleop.SetupServer(
+		*issuer, storage.NewStorage(storage.NewUserStore(*issuer)), slog.Default(), false, op.WithAllowInsecure(),
+	)
 	server := &http.Server{Addr: address.Host, Handler: router, ReadHeaderTimeout: time.Minute}
 	log.Fatal(server.ListenAndServe())
 }
