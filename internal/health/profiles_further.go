@@ -7,10 +7,10 @@ func furtherProfiles() []Profile { //nolint:funlen // a table
 	rejected := func(group string) Profile {
 		var rules []Rule
 		for _, field := range []string{".status.statuses[].state", ".status.state"} {
-			rules = append(rules, byWord(field, statusWords{failed: list("Rejected 2 Warning 3")})...)
+			rules = append(rules, byWord(field, words{failed: list("Rejected 2 Warning 3")})...)
 		}
 		for _, field := range []string{".status.statuses[].state", ".status.state"} {
-			rules = append(rules, byWord(field, statusWords{progressing: list("Pending 0"), healthy: list("Accepted 1")})...)
+			rules = append(rules, byWord(field, words{progressing: list("Pending 0"), healthy: list("Accepted 1")})...)
 		}
 		return Profile{Group: group, Rules: rules}
 	}
@@ -175,7 +175,7 @@ func furtherProfiles() []Profile { //nolint:funlen // a table
 				State: Unknown, Reason: ReasonSuspended, Message: "an update waits until somebody approves it",
 			},
 			progressingWhen(status("InstallPlanPending", "True")), progressingWhen(status("BundleUnpacking", "True")),
-		}, byWord(".status.state", statusWords{failed: list("UpgradeFailed"), progressing: list("UpgradeAvailable UpgradePending"), healthy: list("AtLatestKnown")})...)},
+		}, byWord(".status.state", words{failed: list("UpgradeFailed"), progressing: list("UpgradeAvailable UpgradePending"), healthy: list("AtLatestKnown")})...)},
 		{Group: "numaflow.numaproj.io", Rules: []Rule{
 			{When: when(is(`.metadata.labels["numaplane.numaproj.io/progressive-result-state"]`, "failed")), State: Failed, Reason: "UpgradeFailed"},
 		}},

@@ -199,7 +199,7 @@ func (s *scope) listenerLack(l *gatewayapi.Listener) *lack {
 	return s.served.lacking(fmt.Sprintf("listener %q", l.Name), func(one replicaView) bool { return one.listeners[digest] })
 }
 
-// routeLack is why a route is not served by every pod, or not with the sessions that it asks for. What it has of policies is reported there.
+// routeLack is why a route is not served by every pod, or not with the sessions that it asks for. What policies lack is reported there.
 func (s *scope) routeLack(route *gatewayapi.Route) *lack {
 	digest := document.RouteDigest(route.UID, route.Generation)
 	lack := s.served.lacking("this generation of the route", func(one replicaView) bool { return one.routes[digest] })

@@ -171,8 +171,8 @@ type copies struct {
 // holds a mebibyte. Who may only add a set must not fill it: then no copy could be taken away any more.
 const maxCopied = 512 << 10
 
-// copiedCertificates are the Secrets of other namespaces whose certificates are shown: those of the Gateway first, then those of its sets in
-// the order of the sets.
+// copiedCertificates are the Secrets of other namespaces whose certificates are shown: those of the Gateway first, then those of its sets
+// in the order of the sets.
 func (s *scope) copiedCertificates() []types.NamespacedName {
 	var names []types.NamespacedName
 	for _, name := range s.graph.Certificates() {
