@@ -121,7 +121,9 @@ func (d *DumpContainer) container() (*corev1ac.ContainerApplyConfiguration, erro
 
 // environment is that of the source's container, but for what is replaced. What is replaced comes last, so the variables are
 // put in order again for those that refer to it.
-func (d *DumpContainer) environment() (env []*corev1ac.EnvVarApplyConfiguration, from []*corev1ac.EnvFromSourceApplyConfiguration, err error) {
+func (d *DumpContainer) environment() (
+	env []*corev1ac.EnvVarApplyConfiguration, from []*corev1ac.EnvFromSourceApplyConfiguration, err error,
+) {
 	var own []corev1.EnvVar
 	for _, variable := range d.Env {
 		variable = *variable.DeepCopy()

@@ -23,7 +23,9 @@ const (
 )
 
 // NewQueue makes the queue of a controller of that name, as controller.Options has it.
-type NewQueue func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request]
+type NewQueue func(
+	name string, limiter workqueue.TypedRateLimiter[reconcile.Request],
+) workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // ControllerOptions are those of every kind's controller. concurrency is how many objects
 // are worked on at a time, 0: DefaultConcurrency. newQueue replaces the queue, as a test

@@ -68,7 +68,8 @@ func Unready(reason, message string) func(*slipwayv1alpha1.WebApp) {
 
 // RolledBack makes a WebApp run the last good revision instead of its spec.
 func RolledBack(app *slipwayv1alpha1.WebApp) {
-	message := `revision "shop-77aa00ee11" failed and revision "shop-3f0c9a1b2c" replaces it until the spec or its configuration asks for something else: pod "shop-6d5f-x" container "app" ended with exit code 1: no database`
+	message := `revision "shop-77aa00ee11" failed and revision "shop-3f0c9a1b2c" replaces it until ` +
+		`the spec or its configuration asks for something else: pod "shop-6d5f-x" container "app" ended with exit code 1: no database`
 	app.Spec.Image = "registry.example.com/shop:1.5.0"
 	app.Status.Rollback = &slipwayv1alpha1.RollbackStatus{
 		FromRevision: "shop-77aa00ee11", ToRevision: "shop-3f0c9a1b2c", Reason: "CrashLoopBackOff",
