@@ -37,7 +37,8 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 		"a handler that acts on the first event of an object alone": {
 			// It waits for its own writes to be shown, in vain. Or it does not hear that the pods are ready: what it hears of
 			// depends on which event comes first.
-			"webapp/drift", func(o *environment.Options) { o.NewCache = edgeTriggered }, "something left to do|it does not come to rest",
+			"webapp/drift", func(o *environment.Options) { o.NewCache = edgeTriggered },
+			"something left to do|was not shown everything|it does not come to rest",
 		},
 		"an owner that is recognised by its name, not by its UID": {
 			"webapp/recreate", func(o *environment.Options) { o.NewClient = planted(trustNames) }, "another end",

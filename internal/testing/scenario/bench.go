@@ -116,8 +116,8 @@ type run struct {
 	// queues are those of each of the operators, and views is what each was shown.
 	queues []*queues
 	views  []*shown
-	// done are the resource versions that objects have at the least by what the steps did.
-	done map[string]int64
+	// done is what the steps did to objects.
+	done map[string]effect
 	// newest is when the last object of a kind was made that a step has written to.
 	newest map[string]time.Time
 	// crashes is how many crashed operators were replaced.

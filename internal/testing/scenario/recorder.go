@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -44,6 +45,8 @@ type space struct {
 	events  int
 	state   map[string]any
 	numbers map[string]int64 // the last of each object
+	// gone are the last objects of each name that were seen to be gone.
+	gone    map[string]types.UID
 	history []Version
 }
 
@@ -112,7 +115,9 @@ func withoutOwnedFields(object any) (any, error) {
 	return object, nil
 }
 
-func newSpace() *space { return &space{state: map[string]any{}, numbers: map[string]int64{}} }
+func newSpace() *space {
+	return &space{state: map[string]any{}, numbers: map[string]int64{}, gone: map[string]types.UID{}}
+}
 
 // Observe has the recorder see further kinds in a run, before there is any object.
 func (w *Recorder) Observe(namespace string, apart []schema.GroupVersionKind) {
@@ -169,6 +174,9 @@ func (w *Recorder) see(object any, deleted bool) {
 		s = newSpace()
 		w.spaces[home] = s
 	}
+	if !deleted && s.numbers[version.Object] == number {
+		return // a list shows everything again, and nothing has happened
+	}
 	s.events++
 	if !w.shows(s, o.GroupVersionKind()) {
 		return
@@ -177,6 +185,7 @@ func (w *Recorder) see(object any, deleted bool) {
 	s.numbers[version.Object] = number
 	if deleted {
 		delete(s.state, version.Object)
+		s.gone[version.Object] = o.GetUID()
 	} else {
 		s.state[version.Object] = masked
 	}
@@ -235,6 +244,15 @@ func (w *Recorder) Numbers(namespace string) map[string]int64 {
 		return maps.Clone(s.numbers)
 	}
 	return nil
+}
+
+// Saw reports whether what was done to an object was seen: a version as new as that, or that the object is gone. Where a watch was
+// broken while an object went, a list shows that it is gone, and nobody shows with which version it went.
+func (w *Recorder) Saw(namespace, name string, done effect) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.spaces[namespace]
+	return s != nil && (s.numbers[name] >= done.number || s.gone[name] == done.uid)
 }
 
 // Sees reports whether objects of a kind are seen in a run.

@@ -65,7 +65,7 @@ func (s *settling) look() (over bool, err error) {
 		s.pace, s.since = newPace(time.Now(), s.pace.within, s.pace.rest), time.Now()
 	}
 	// Before the activity: what a reconcile has written that is over now is seen in that.
-	nothingToDo := s.nothingToDo()
+	left := s.leftToDo()
 	withheld := s.withheld()
 	s.pace.look(time.Now(), withheld || time.Now().Before(s.unreported) && s.gate.Written() == s.before)
 	if now := s.activity(); now != s.last {
@@ -78,7 +78,7 @@ func (s *settling) look() (over bool, err error) {
 		s.since = time.Now()
 	}
 	s.place.busy(!withheld && time.Since(s.since) < s.busyFor())
-	if s.arrived && nothingToDo && time.Since(s.since) >= s.pace.rest && s.gate.InFlight() == 0 && s.player.Idle(s.Context()) {
+	if s.arrived && left == "" && time.Since(s.since) >= s.pace.rest && s.player.Idle(s.Context()) {
 		shown, err := s.shown(s.want)
 		if err != nil {
 			return false, err
@@ -90,8 +90,8 @@ func (s *settling) look() (over bool, err error) {
 		s.since = time.Now()
 	}
 	if err := s.pace.over(s.arrived); err != nil {
-		if s.arrived && !nothingToDo {
-			err = fmt.Errorf("%w: an operator has something left to do, or was not shown everything", err)
+		if s.arrived && left != "" {
+			err = fmt.Errorf("%w: %s", err, left)
 		}
 		return false, s.differs(s.want, err)
 	}
@@ -124,22 +124,28 @@ func (r *run) withheld() bool {
 		r.gate.AskedToWait() || r.trial.Withheld != nil && r.trial.Withheld(r.namespace)
 }
 
-// nothingToDo reports whether what the steps did was seen, that every operator has looked at it,
-// and that none means to look again soon. That nothing is written for a while proves less. On
-// a busy machine an operator that was just started may not have begun. A running one may not
-// know of the step yet, and after the step everything may have to be as before.
-func (r *run) nothingToDo() bool {
-	numbers := r.Recorder.Numbers(r.namespace)
-	for object, number := range r.done {
-		if numbers[object] < number {
-			return false
+// leftToDo says what a step still waits for: what the steps did was not seen, an operator has not looked at it, or means to look
+// again soon, or a write is under way. It is empty where nothing is left. That nothing is written for a while proves less. On a
+// busy machine an operator that was just started may not have begun. A running one may not know of the step yet, and after the
+// step everything may have to be as before.
+func (r *run) leftToDo() string {
+	for name, done := range r.done {
+		if !r.Recorder.Saw(r.namespace, name, done) {
+			return "what was done to " + name + " was not seen"
 		}
 	}
+	numbers := r.Recorder.Numbers(r.namespace)
+	switch {
 	// An operator that is shown things late is waited for otherwise: see withheld.
-	if r.delay == nil && slices.ContainsFunc(r.views, func(s *shown) bool { return s.behind(numbers) }) {
-		return false
+	case r.delay == nil && slices.ContainsFunc(r.views, func(s *shown) bool { return s.behind(numbers) }):
+		return "an operator was not shown everything"
+	case slices.ContainsFunc(r.queues, func(q *queues) bool { return !q.idle(soon) }):
+		return "an operator has something left to do"
+	case r.gate.InFlight() > 0:
+		return "a write has no answer"
+	default:
+		return ""
 	}
-	return !slices.ContainsFunc(r.queues, func(q *queues) bool { return !q.idle(soon) })
 }
 
 // shown reports whether the recorder has seen the namespace as it is. A reference always asks the

@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -75,6 +76,12 @@ func (r *run) remove(object *unstructured.Unstructured) error {
 	return r.note(object, 1)
 }
 
+// effect is what a step did: the object has this version since, or a later one.
+type effect struct {
+	uid    types.UID
+	number int64
+}
+
 // note notes what a step did to an object: it has this version, or one so much later.
 func (r *run) note(object *unstructured.Unstructured, later int64) error {
 	number, err := strconv.ParseInt(object.GetResourceVersion(), 10, 64)
@@ -82,10 +89,10 @@ func (r *run) note(object *unstructured.Unstructured, later int64) error {
 		return err
 	}
 	if r.done == nil {
-		r.done = map[string]int64{}
+		r.done = map[string]effect{}
 	}
 	if r.Recorder.Sees(r.namespace, object.GroupVersionKind()) {
-		r.done[called(object.GetKind(), object)] = number + later
+		r.done[called(object.GetKind(), object)] = effect{object.GetUID(), number + later}
 	}
 	return nil
 }
