@@ -109,8 +109,8 @@ type Gate struct {
 	// plan counts from the writes before.
 	plan   Plan
 	before int
-	// inFlight is how many writes are on the way.
-	inFlight int
+	// inFlight is how many writes are on the way, and held how many of them a fault keeps back.
+	inFlight, held int
 	// life counts the operators. Those that act together count as one. Requests of earlier
 	// ones, which have crashed, are dropped.
 	life    int
@@ -141,6 +141,25 @@ func (g *Gate) InFlight() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.inFlight
+}
+
+// Holds reports whether a fault keeps a write back, for as long as something is done before it.
+func (g *Gate) Holds() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.held > 0
+}
+
+// hold does something while a write is kept back.
+func (g *Gate) hold(w Write, before func(Write)) {
+	count := func(more int) {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.held += more
+	}
+	count(1)
+	defer count(-1)
+	before(w)
 }
 
 // AskedToWait reports whether the operator has been asked to wait, and still is.
@@ -210,7 +229,7 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	code := 0
 	defer func() { t.gate.answered(number, code) }()
 	if fault.Before != nil {
-		fault.Before(write)
+		t.gate.hold(write, fault.Before)
 	}
 	if fault.Reject != nil {
 		code = int(fault.Reject.Code)

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -189,5 +190,25 @@ func TestTheGateKnowsForHowLongItAskedToWait(t *testing.T) {
 	}
 	if !gate.AskedToWait() {
 		t.Error("it does not know that it asked to wait")
+	}
+}
+
+// What is done before a write takes time that is not the operator's.
+func TestTheGateTellsThatAFaultKeepsAWriteBack(t *testing.T) {
+	s := newServer(t)
+	var during []bool
+	gate := &Gate{}
+	gate.Begin(Plan{1: {Before: func(Write) { during = append(during, gate.Holds()) }}})
+	client := operator(t, gate)
+	for range 2 {
+		if code, err := send(t, client, http.MethodPatch, s.URL+shop); err != nil || code != http.StatusOK {
+			t.Fatalf("got %d, %v", code, err)
+		}
+		if gate.Holds() {
+			t.Error("it holds a write that was answered")
+		}
+	}
+	if !slices.Equal(during, []bool{true}) {
+		t.Errorf("meanwhile it says that it holds a write: %v, want once", during)
 	}
 }

@@ -26,8 +26,8 @@ type pace struct {
 	// happen afterwards.
 	within, rest time.Duration
 	began, last  time.Time
-	// own is the operator's time so far.
-	own time.Duration
+	// own is the operator's time so far, and free how much of it has passed since it was withheld last.
+	own, free time.Duration
 	// withheld reports whether the time that passes now is not the operator's.
 	withheld bool
 	// came is what it took until something happened last, and all is own and other time.
@@ -43,6 +43,10 @@ func newPace(now time.Time, within, rest time.Duration) *pace {
 func (p *pace) look(now time.Time, withheld bool) {
 	if !p.withheld {
 		p.own += now.Sub(p.last)
+		p.free += now.Sub(p.last)
+	}
+	if withheld {
+		p.free = 0
 	}
 	p.last, p.withheld = now, withheld
 }
@@ -56,7 +60,7 @@ func (p *pace) over(arrived bool) error {
 	switch {
 	case !arrived && p.own > p.within, p.came > p.within:
 		return fmt.Errorf("it does not come to rest within %v", p.within)
-	case p.own > p.within+p.rest+restAtMost:
+	case p.free > p.within+p.rest+restAtMost:
 		return fmt.Errorf("it does not rest for %v", p.rest)
 	case p.last.Sub(p.began)-p.own > withheldAtMost:
 		return fmt.Errorf("it does not come to rest within %v, of which only %v are its own", p.last.Sub(p.began), p.own)

@@ -32,6 +32,26 @@ func TestOnlyTheOperatorsOwnTimeCounts(t *testing.T) {
 		},
 		"it never knows":                   {looks: []look{{after: time.Second, withheld: true}, {after: 121 * time.Second, withheld: true}}, over: "only 1s are its own"},
 		"it never comes to a steady state": {looks: []look{{after: time.Second, moved: true, arrived: true}, {after: 21 * time.Second, arrived: true}}, over: "does not rest", came: time.Second, all: time.Second},
+		"it could not know again and again, and then rests": {
+			looks: []look{
+				{after: time.Second, moved: true, arrived: true},
+				{after: 15 * time.Second, withheld: true, arrived: true},
+				{after: time.Second, arrived: true},
+				{after: 15 * time.Second, withheld: true, arrived: true},
+				{after: time.Second, arrived: true},
+				{after: time.Second, arrived: true},
+			},
+			came: time.Second, all: time.Second,
+		},
+		"it could not know, and then never comes to a steady state": {
+			looks: []look{
+				{after: time.Second, moved: true, arrived: true},
+				{after: 15 * time.Second, withheld: true, arrived: true},
+				{after: time.Second, arrived: true},
+				{after: 22 * time.Second, arrived: true},
+			},
+			over: "does not rest", came: time.Second, all: time.Second,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

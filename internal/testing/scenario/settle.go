@@ -121,7 +121,7 @@ func (s *settling) rested() {
 // operator cannot act, because of what goes wrong.
 func (r *run) withheld() bool {
 	return r.delay != nil && (r.delay.Withholds() || r.delay.Blind()) || r.Recorder.Blind() || !r.trial.OwnWatches && r.Relay.Blind() ||
-		r.gate.AskedToWait() || r.trial.Withheld != nil && r.trial.Withheld(r.namespace)
+		r.gate.AskedToWait() || r.gate.Holds() || r.trial.Withheld != nil && r.trial.Withheld(r.namespace)
 }
 
 // leftToDo says what a step still waits for: what the steps did was not seen, an operator has not looked at it, or means to look
