@@ -192,7 +192,8 @@ func TestADeletedNamespaceIsLeftAlone(t *testing.T) {
 func TestADefinitionIsAppliedAgain(t *testing.T) {
 	t.Parallel()
 	apart := startBench(t)
-	// Each of them ends the watches of all others once more. The more there are, the less time is left in which one can rest.
+	definitions := &upgrade{apply: func(word string) error { return reapplyDefinitions(apart.Env.Client, word) }}
+	// Each time the watches of all others end once more, and all wait until they are open again.
 	few := func(kind scenario.Kind) []scenario.Scenario {
 		return pick(kind.Name+" definitions", sampledDefinitions, kind.Scenarios)
 	}
@@ -201,7 +202,12 @@ func TestADefinitionIsAppliedAgain(t *testing.T) {
 		// Each run breaks the watches of all, so they are best played at the same time.
 		all()
 		reference := reference(t, s)
-		again := fault.Fault{Before: func(w fault.Write) { must(reapplyDefinitions(apart.Env.Client, w.Home)) }}
+		again := fault.Fault{Before: func(w fault.Write) {
+			// This is in a reconcile, which recovers from a panic.
+			if err := definitions.again(w.Home); err != nil {
+				t.Errorf("apply the definitions again: %v", err)
+			}
+		}}
 		// The recorder's own watches end as well, and each time it takes a client longer to
 		// watch again.
 		trial := scenario.Trial{Faults: fault.Plan{len(reference.Writes)/2 + 1: again}, CacheDelay: fault.NewCacheDelay(nil), Idle: 3 * time.Second, Live: true, OwnWatches: true}
@@ -210,6 +216,34 @@ func TestADefinitionIsAppliedAgain(t *testing.T) {
 			t.Errorf("the definitions were not applied again in: %s", scenario.Writes(outcome.Writes))
 		}
 	})
+}
+
+// upgrade applies the definitions again, for all runs that wait for it at once. If each did it at the same time, they would meet
+// conflicts, and a busy API server would do the same work over and over until the request times out.
+type upgrade struct {
+	apply func(word string) error
+	// busy is held while they are applied, and next is what has not begun yet.
+	busy sync.Mutex
+	mu   sync.Mutex
+	next func() error
+}
+
+// again returns when all of the definitions have been applied since it was called, with a word that no other run has.
+func (u *upgrade) again(word string) error {
+	u.mu.Lock()
+	if u.next == nil {
+		u.next = sync.OnceValue(func() error {
+			u.busy.Lock()
+			defer u.busy.Unlock()
+			u.mu.Lock()
+			u.next = nil
+			u.mu.Unlock()
+			return u.apply(word)
+		})
+	}
+	next := u.next
+	u.mu.Unlock()
+	return next()
 }
 
 // startBench returns a bench on an API server of its own until the end of the test.
