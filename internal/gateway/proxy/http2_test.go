@@ -86,7 +86,7 @@ func (f *frames) open(stream uint32, end bool, fields ...string) {
 // next returns the next frame, nil at the end of the connection.
 func (f *frames) next() http2.Frame {
 	f.t.Helper()
-	_ = f.conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_ = f.conn.SetReadDeadline(time.Now().Add(hang))
 	frame, err := f.ReadFrame()
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		f.t.Fatal("nothing comes")

@@ -19,6 +19,8 @@ const (
 	soon = 60 * time.Millisecond
 	// quiet is a silence that is longer than each bound.
 	quiet = 4 * soon
+	// hang is longer than any busy machine takes, and half of what a client may keep silent by default.
+	hang = 30 * time.Second
 )
 
 // released fails if a request to the backend does not end.
@@ -65,7 +67,7 @@ func TestABodyOverHTTP2MustKeepComing(t *testing.T) {
 				answer = "200" // with a status of gRPC
 			}
 			want(t, "answer", f.outcome(1), answer)
-			if took := time.Since(begin); took < soon || took > 5*time.Second {
+			if took := time.Since(begin); took < soon || took > hang {
 				t.Errorf("it took %v", took)
 			}
 			released(t, g)

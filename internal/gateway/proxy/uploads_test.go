@@ -88,7 +88,6 @@ func TestUploadsThatNobodyReadsHoldUpNoOther(t *testing.T) {
 		}
 		return time.Since(since) > 300*time.Millisecond
 	})
-	began := time.Now()
 	got := make(chan string, 1)
 	go func() {
 		text, err := upload("/", fair, &taken)
@@ -99,11 +98,8 @@ func TestUploadsThatNobodyReadsHoldUpNoOther(t *testing.T) {
 		if text != fmt.Sprint(fair, " <nil>") {
 			t.Errorf("got %s", text)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(hang):
 		t.Fatalf("an upload waits for others, of which %d MiB are on their way", last>>20)
-	}
-	if took := time.Since(began); took > time.Second {
-		t.Errorf("an upload takes %v", took)
 	}
 	if last < stalled*streamWindow || dialed.Load() != 1 {
 		t.Errorf("%d KiB of %d uploads are on their way, over %d connections, so nothing is shown", last>>10, stalled, dialed.Load())

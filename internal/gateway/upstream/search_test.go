@@ -139,6 +139,9 @@ func answeringBodies(t *testing.T) *backend {
 	})
 }
 
+// hang is longer than any busy machine takes, and half of what a connection may take that is not bounded by the test.
+const hang = 30 * time.Second
+
 func TestAnEndpointWhoseConnectionHangsIsLeft(t *testing.T) {
 	for name, way := range ways(t) {
 		t.Run(name, func(t *testing.T) {
@@ -152,7 +155,7 @@ func TestAnEndpointWhoseConnectionHangsIsLeft(t *testing.T) {
 				if err != nil || reached != good {
 					t.Fatalf("reached %q: %v", reached, err)
 				}
-				if took := time.Since(began); took > 5*time.Second {
+				if took := time.Since(began); took > hang {
 					t.Errorf("it took %v", took)
 				}
 			}
@@ -193,7 +196,7 @@ func TestEveryConnectionHangs(t *testing.T) {
 			if failure, _ := errors.AsType[*Error](err); !failure.Unreachable() {
 				t.Error("it does not say that the endpoint cannot be reached")
 			}
-			if took := time.Since(began); took < bound || took > 5*bound {
+			if took := time.Since(began); took < bound || took > hang {
 				t.Errorf("it took %v", took)
 			}
 			eventually(t, "the failure of each endpoint counts", func() bool {
