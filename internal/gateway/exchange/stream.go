@@ -219,7 +219,7 @@ func (e *Exchange) cutStream() {
 //
 // The flush makes the end of the stream a frame of its own. For gRPC clients that would be
 // wrong: they would treat an answer that is not gRPC as broken, and could not see that a
-// 503 may be retried. So for them net/http sends the rest, in the short time that boundEnd
+// 503 may be retried. So for them net/http sends the rest, in the short time that BoundEnd
 // allows.
 func (e *Exchange) SendRest() {
 	if e.Answer.Sent > 0 && !e.Answer.Aborted && !e.saysGRPC() {

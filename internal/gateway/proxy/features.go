@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"slices"
+
 	"github.com/slipway-dev/slipway/internal/gateway/exchange"
 	affinityserve "github.com/slipway-dev/slipway/internal/gateway/feature/affinity/serve"
 	authserve "github.com/slipway-dev/slipway/internal/gateway/feature/auth/serve"
@@ -116,15 +118,18 @@ func (b *bound) authOf(s *state, r *table.Route) *authserve.Step {
 	return b.auth.Of(r.Auth, r.MaxBodyBytes, s.services[asked.Index], protocolOf(asked))
 }
 
-// mirrorOf returns the step of copies of a route. ok: it has any.
-func (f *features) mirrorOf(s *state, r *table.Route) (step mirrorserve.Step, ok bool) {
-	step = mirrorserve.Step{Engine: f.mirror, Copies: copiesOf(s, r.Mirrors), OfBackend: make([][]mirrorserve.Copy, len(r.Backends))}
-	ok = len(step.Copies) > 0
+// isMirrored reports whether requests of a route are copied.
+func isMirrored(r *table.Route) bool {
+	return len(r.Mirrors) > 0 || slices.ContainsFunc(r.Backends, func(b table.WeightedBackend) bool { return len(b.Mirrors) > 0 })
+}
+
+// mirrorOf returns the step of copies of a route.
+func (f *features) mirrorOf(s *state, r *table.Route) mirrorserve.Step {
+	step := mirrorserve.Step{Engine: f.mirror, Copies: copiesOf(s, r.Mirrors), OfBackend: make([][]mirrorserve.Copy, len(r.Backends))}
 	for i := range r.Backends {
 		step.OfBackend[i] = copiesOf(s, r.Backends[i].Mirrors)
-		ok = ok || len(step.OfBackend[i]) > 0
 	}
-	return step, ok
+	return step
 }
 
 func copiesOf(s *state, mirrors []table.Mirror) []mirrorserve.Copy {

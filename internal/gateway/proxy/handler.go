@@ -122,7 +122,7 @@ type Handler struct {
 	current atomic.Pointer[state]
 	set     sync.Mutex // serializes Set
 	via     [3]string  // for HTTP/1.0, 1.1 and 2
-	// everywhere are the steps of a request that has no route.
+	// everywhere are the steps of requests before there is a table.
 	everywhere exchange.Steps
 	// certificates are the server's certificates. Nil if it has none.
 	certificates atomic.Pointer[Certificates]

@@ -212,7 +212,7 @@ func sendInHTTP2(conn net.Conn, r *rand.Rand, number, body string) {
 
 func TestABodyThatDoesNotComeIsNotWaitedFor(t *testing.T) {
 	a := startAsking(t, `, body: {maxBytes: 100}`, func(http.ResponseWriter, *http.Request) {})
-	a.handler.options.ClientTimeout = 50 * time.Millisecond
+	a.handler.process.ClientTimeout = 50 * time.Millisecond
 	conn, err := net.Dial("tcp", a.address)
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -74,4 +75,28 @@ func TestNoReadingGetsAroundMaintenance(t *testing.T) {
 	response, _ := g.get("/open/..%2fshop")
 	want(t, "status", response.StatusCode, http.StatusBadRequest)
 	none(t, "the backend", requests)
+}
+
+// panickyWriter has a defect: it panics when an answer begins.
+type panickyWriter struct{ http.ResponseWriter }
+
+func (panickyWriter) WriteHeader(int) { panic("a defect") }
+
+// What is planned pages nobody. A panic meanwhile was not planned.
+func TestAPanicWhileARouteIsClosedIsAnError(t *testing.T) {
+	backend, _ := recording(t)
+	registry := prometheus.NewPedanticRegistry()
+	report, doing := reported()
+	const closed = `[{name: a, backendService: {name: app, port: 80}, maintenance: {}}]`
+	g := start(t, Options{Metrics: registry, Panics: report}, closed, backend)
+	response, _ := g.get("/")
+	want(t, "while it is closed", response.StatusCode, 503)
+	func() {
+		defer func() { _ = recover() }() // net/http ends the request
+		g.handler.ServeHTTP(panickyWriter{httptest.NewRecorder()}, httptest.NewRequest(http.MethodGet, "/", nil))
+	}()
+	want(t, "told", <-doing, "serve a request")
+	counted := series(t, registry)
+	want(t, "planned answers", counted["slipway_gateway_requests_total a maintenance"], 1.0)
+	want(t, "errors", counted["slipway_gateway_requests_total a 5xx"], 1.0)
 }

@@ -74,8 +74,8 @@ func (f *features) stepsOf(s *state, r *table.Route) exchange.Steps {
 		steps.Send, steps.Receive = append(steps.Send, c.LookUp), append(steps.Receive, c.Confirm, c.Record)
 		steps.Head, steps.Body, steps.End = append(steps.Head, c.Head), append(steps.Body, c.Body), append(steps.End, c.End)
 	}
-	if m, ok := f.mirrorOf(s, r); ok { // after the cache: a hit is not copied
-		steps.Send = append(steps.Send, m.Send)
+	if isMirrored(r) { // after the cache: a hit is not copied
+		steps.Send = append(steps.Send, f.mirrorOf(s, r).Send)
 	}
 	if r.Cache != nil { // after the copies: they must not have its conditions
 		steps.Send = append(steps.Send, c.Ask)

@@ -99,5 +99,5 @@ func (s *Step) readVerdict(e *exchange.Exchange, response *upstream.Response) (*
 
 // remove keeps a field of the client from the backend.
 func (s *Step) remove(e *exchange.Exchange, name string) {
-	e.Facts.Hide = append(e.Facts.Hide, fieldname.Folded(name)) // the first one copies what the route hides: auth.admit clips it
+	e.Facts.Hide = append(e.Facts.Hide, fieldname.Folded(name)) // the first one copies what the route hides: Step.Admit clips it
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipway-dev/slipway/internal/gateway/exchange"
 	"github.com/slipway-dev/slipway/internal/gateway/feature/auth"
+	"github.com/slipway-dev/slipway/internal/gateway/feature/auth/jwks"
 	"github.com/slipway-dev/slipway/internal/gateway/feature/auth/token"
 	"github.com/slipway-dev/slipway/internal/gateway/upstream"
 )
@@ -19,8 +20,9 @@ func (s *Step) checkToken(e *exchange.Exchange, policy *auth.JWT) bool {
 	if !ok {
 		return s.askForToken(e, "")
 	}
-	keys, source := policy.Keys, s.keys
+	keys, source := policy.Keys, (*jwks.Source)(nil)
 	if keys == nil {
+		source = s.keys
 		keys = source.Latest(e.Context())
 	}
 	if keys == nil {
