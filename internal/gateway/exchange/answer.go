@@ -125,7 +125,7 @@ func (e *Exchange) WriteHead(status int) {
 	e.w.WriteHeader(status)
 }
 
-// Informed forwards an informational response. It is one function for all requests of a pooled exchange.
+// Informed returns what forwards an informational response. It is one function for all requests of a pooled exchange.
 func (e *Exchange) Informed() func(status int, fields []upstream.Field) { return e.Answer.informed }
 
 // BeginAnswer marks that the final response has begun. From now on the response header

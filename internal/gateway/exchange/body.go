@@ -22,8 +22,8 @@ const (
 	drainTimeout = time.Second
 )
 
-// Unbounded is a deadline that is none, for reads of a body that have no bound.
-const Unbounded time.Duration = 1 << 62
+// unbounded is a deadline that is none, for reads of a body that have no bound.
+const unbounded time.Duration = 1 << 62
 
 // leastBodyRate is the least number of bytes per second that a client must send of a body.
 // It is an average over the time in which the gateway waits for the client. ASP.NET Core's
@@ -141,7 +141,7 @@ func (b *clientBody) setDeadline(timeout time.Duration) {
 		_ = b.control.SetReadDeadline(b.until)
 		return
 	}
-	_ = b.control.SetReadDeadline(b.clock.Now().Add(Unbounded)) // a deadline, because net/http reads on without one
+	_ = b.control.SetReadDeadline(b.clock.Now().Add(unbounded)) // a deadline, because net/http reads on without one
 }
 
 // note records the result of a read.

@@ -52,7 +52,7 @@ func (f *features) bind(s *state) bound {
 		if route.Auth != nil {
 			b.auth.Add(route.Name, route.Auth)
 		}
-		if route.Cache != nil && !b.cache.InUse() {
+		if route.Cache != nil && len(route.Backends) > 0 && !b.cache.InUse() {
 			b.cache = f.cache.Table(s.Table.Backends)
 		}
 	}

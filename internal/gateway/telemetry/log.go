@@ -173,31 +173,17 @@ func (l *Log) appendLine(b []byte, of *Line) []byte {
 	b = appendText(b, "host", of.Host)
 	b = appendText(b, "path", of.Path)
 	b = appendText(b, "protocol", of.Protocol)
-	if l.gateway != "" {
-		b = appendText(b, "gateway", l.gateway)
-	}
-	if of.Route != "" {
-		b = appendText(b, "route", of.Route)
-	}
+	b = appendGiven(b, "gateway", l.gateway)
+	b = appendGiven(b, "route", of.Route)
 	b = appendNumber(b, "status", int64(of.Status))
 	b = appendNumber(b, "bytes", of.Sent)
 	b = appendNumber(b, "duration_us", of.Duration.Microseconds())
 	b = appendText(b, "client", of.Client)
-	if of.Identity != "" {
-		b = appendText(b, "identity", of.Identity)
-	}
-	if of.Agent != "" {
-		b = appendText(b, "user_agent", of.Agent)
-	}
-	if of.Endpoint != "" {
-		b = appendText(b, "upstream", of.Endpoint)
-	}
-	if of.Cache != "" {
-		b = appendText(b, "cache", of.Cache)
-	}
-	if of.Failure != "" {
-		b = appendText(b, "failure", of.Failure)
-	}
+	b = appendGiven(b, "identity", of.Identity)
+	b = appendGiven(b, "user_agent", of.Agent)
+	b = appendGiven(b, "upstream", of.Endpoint)
+	b = appendGiven(b, "cache", of.Cache)
+	b = appendGiven(b, "failure", of.Failure)
 	return append(b, '}', '\n')
 }
 
@@ -206,6 +192,14 @@ func appendNumber(b []byte, name string, value int64) []byte {
 	b = append(b, name...)
 	b = append(b, '"', ':')
 	return strconv.AppendInt(b, value, 10)
+}
+
+// appendGiven adds a text, unless it is empty.
+func appendGiven(b []byte, name, value string) []byte {
+	if value == "" {
+		return b
+	}
+	return appendText(b, name, value)
 }
 
 func appendText(b []byte, name, value string) []byte {

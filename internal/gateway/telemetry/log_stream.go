@@ -32,24 +32,14 @@ func (l *Log) appendStream(b []byte, of *StreamLine) []byte {
 	b = of.Start.UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z")
 	b = append(b, '"')
 	b = appendText(b, "protocol", of.Protocol)
-	if of.Host != "" {
-		b = appendText(b, "host", of.Host)
-	}
-	if l.gateway != "" {
-		b = appendText(b, "gateway", l.gateway)
-	}
-	if of.Route != "" {
-		b = appendText(b, "route", of.Route)
-	}
+	b = appendGiven(b, "host", of.Host)
+	b = appendGiven(b, "gateway", l.gateway)
+	b = appendGiven(b, "route", of.Route)
 	b = appendNumber(b, "received", of.Received)
 	b = appendNumber(b, "bytes", of.Sent)
 	b = appendNumber(b, "duration_us", of.Duration.Microseconds())
 	b = appendText(b, "client", of.Client.String())
-	if of.Endpoint != "" {
-		b = appendText(b, "upstream", of.Endpoint)
-	}
-	if of.Failure != "" {
-		b = appendText(b, "failure", of.Failure)
-	}
+	b = appendGiven(b, "upstream", of.Endpoint)
+	b = appendGiven(b, "failure", of.Failure)
 	return append(b, '}', '\n')
 }

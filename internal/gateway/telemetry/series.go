@@ -25,7 +25,7 @@ func NewRouteSeries(add func(route string), vecs ...Partial) *RouteSeries {
 	return &RouteSeries{add: add, vecs: vecs}
 }
 
-// Keep adds the series of new routes, and removes those of routes that are gone.
+// Keep adds the series of new routes, and removes those of routes that are gone. The map must not change afterwards.
 func (s *RouteSeries) Keep(routes map[string]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

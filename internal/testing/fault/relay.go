@@ -100,8 +100,8 @@ func (r *Relay) instead(source toolscache.ListerWatcher, object runtime.Object, 
 			return source
 		}
 	}
-	if mapping, err := asked.Mapper.RESTMapping(gvk.GroupKind(),
-		gvk.Version); err != nil || mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+	mapping, err := asked.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil || mapping.Scope.Name() != meta.RESTScopeNameNamespace {
 		return source
 	}
 	selector := labels.Everything()

@@ -50,7 +50,7 @@ type Table struct {
 	names  []cachestore.Backend
 }
 
-// Table returns that of a table with these backends. Nil: no route has a cache.
+// Table returns that of a table with these backends. Nil: no route has a cache and backends.
 func (n *Engine) Table(backends []*model.Backend) Table {
 	var names []cachestore.Backend
 	for _, backend := range backends {
@@ -59,7 +59,7 @@ func (n *Engine) Table(backends []*model.Backend) Table {
 	return Table{engine: n, names: names}
 }
 
-// InUse reports whether a route has a cache.
+// InUse reports whether a route has a cache, and backends.
 func (t Table) InUse() bool { return t.names != nil }
 
 // Guard returns what holds on every route.
